@@ -1,0 +1,84 @@
+# Needs GNU make and Python 3.11 or newer, nothing else: every target makes .venv by itself when it must.
+PYTHON ?= python3
+JOBS ?= 2
+PORT ?= 8000
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCKED := $(VENV)/.locked
+READY := $(VENV)/.ready
+BOOK := _build/.book
+
+BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal tools -type f \
+	-not -path '*/__pycache__/*' -not -path 'book/_static/vendor/*' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help env book test test-fast test-notebooks references lint format bench serve lock clean distclean
+.DELETE_ON_ERROR:
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Set-up: the locked versions, then the package itself as an editable install.
+$(LOCKED): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("rbal needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps -r requirements.lock
+	@touch $@
+
+$(READY): $(LOCKED) pyproject.toml
+	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip --disable-pip-version-check check
+	@touch $@
+
+env: $(READY) ## Make .venv with the locked versions (every other target does this when needed)
+
+book: $(BOOK) ## Build the book, strictly, into _build/html
+
+# Always a clean build: an incremental one can pass where a clean one would warn. Executed notebooks come from a cache.
+$(BOOK): $(READY) $(BOOK_SOURCES)
+	@rm -f $@
+	$(BIN)/python tools/vendor.py
+	$(BIN)/jupyter-book build . --all -W -n --keep-going
+	@touch $@
+
+test: lint ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks
+	$(BIN)/python -m pytest -n $(JOBS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/test_kernels.py
+	@$(MAKE) --no-print-directory test-notebooks
+
+test-fast: $(READY) ## Unit tests and doctests that take no more than a few seconds each
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-notebooks: $(READY) ## Run every chapter and compare its key numbers with tests/references
+	$(BIN)/python tools/notebooks.py convert
+	$(BIN)/python -m pytest -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
+
+references: $(READY) ## Run every chapter and write its key numbers to tests/references (look at the diff)
+	$(BIN)/python tools/notebooks.py references
+
+lint: $(READY) ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY) ## Mend what lint can mend by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Measure what is claimed about speed
+	$(BIN)/python -m benchmarks
+
+serve: $(BOOK) ## Build the book and serve it on localhost
+	@echo "http://localhost:$(PORT) (ctrl-C ends it)"
+	@$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+lock: ## Write requirements.lock anew from pyproject.toml, and install it
+	$(PYTHON) tools/lock.py
+	@$(MAKE) --no-print-directory env
+
+clean: ## Remove what was built (not .venv)
+	rm -rf _build dist .pytest_cache .ruff_cache .hypothesis
+	find rbal tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## Remove .venv and the fetched web assets too
+	rm -rf $(VENV) book/_static/vendor

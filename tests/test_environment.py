@@ -1,0 +1,141 @@
+"""One truth about versions, told in four files; and nothing in the repository that belongs to one machine."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MAX_BYTES = 5_000_000
+
+
+def exact_pins(lines):
+    """Map package to version for lines of the form name==version, and refuse any other form."""
+    pins = {}
+    for line in lines:
+        requirement = Requirement(line)
+        (specifier,) = requirement.specifier
+        assert specifier.operator == "==", f"not an exact version: {line}"
+        assert requirement.url is None
+        pins[canonicalize_name(requirement.name)] = specifier.version
+    return pins
+
+
+LOCK_LINES = (ROOT / "requirements.lock").read_text().splitlines()
+LOCK = exact_pins(line for line in LOCK_LINES if not line.startswith("#"))
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+(CONDA_PIP,) = [entry["pip"] for entry in CONDA if isinstance(entry, dict)]
+
+EXTRAS = PROJECT["optional-dependencies"]
+LOCKED_EXTRAS = ("book", "test", "dev")
+
+
+def repository_files():
+    """Every file that is tracked or would be, by ``git add .``."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        pytest.skip("not a git checkout")
+    return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+@pytest.mark.parametrize(
+    "dependency", sorted({*PROJECT["dependencies"], *(line for extra in LOCKED_EXTRAS for line in EXTRAS[extra])})
+)
+def test_lock_satisfies_pyproject(dependency):
+    requirement = Requirement(dependency)
+    version = LOCK.get(canonicalize_name(requirement.name))
+    assert version is not None, f"{requirement.name} is not in requirements.lock: make lock"
+    assert requirement.specifier.contains(version), f"{requirement.name} {version} is not {requirement.specifier}"
+
+
+def test_lock_holds_the_build_backend():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    for requirement in map(Requirement, build):
+        assert requirement.specifier.contains(LOCK[canonicalize_name(requirement.name)])
+
+
+def test_lock_leaves_torch_out():
+    assert {Requirement(line).name for line in EXTRAS["deep"]} == {"torch"}
+    assert not {name for name in LOCK if name == "torch" or name.startswith("nvidia-")}
+
+
+def test_conda_environment_has_the_versions_of_the_lock():
+    assert "-e ." in CONDA_PIP
+    pins = exact_pins(line for line in CONDA_PIP if line != "-e .")
+    assert pins == {name: LOCK.get(name) for name in pins}
+
+
+def test_conda_environment_runs_the_chapters():
+    pins = exact_pins(line for line in CONDA_PIP if line != "-e .")
+    needed = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
+    assert needed | {"jupyterlab", "jupytext", "ipykernel"} <= pins.keys()
+    assert not pins.keys() & {"torch", "jupyter-book", "sphinx"}
+
+
+def test_python_versions_agree():
+    supported = SpecifierSet(PROJECT["requires-python"])
+    (conda,) = [entry.removeprefix("python=") for entry in CONDA if str(entry).startswith("python=")]
+    (locked,) = re.findall(r"with Python (\S+)\. Do not", "\n".join(LOCK_LINES))
+    workflow = yaml.safe_load((ROOT / ".github/workflows/book.yml").read_text())
+    tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    target = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["target-version"]
+    assert conda == locked == tested[0]
+    assert str(supported) == f">={tested[0]}"
+    assert target == "py" + tested[0].replace(".", "")
+    assert all(supported.contains(version) for version in tested)
+
+
+def test_citation_has_the_version_of_the_package():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert str(citation["version"]) == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+
+
+# Written as patterns with an escape in each, so that this file does not match itself.
+MACHINE_TRACES = {
+    "a registry host": r"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|deb\.debian\.org|conda\.anaconda\.org",
+    "a local file address": r"file:/\/",
+    "an absolute path of one machine": r"(?<![\w.])/(?:home|root|tmp|Users)/[\w.]",
+}
+
+
+@pytest.mark.parametrize("what", MACHINE_TRACES)
+def test_no_file_names(what):
+    pattern = re.compile(MACHINE_TRACES[what])
+    found = []
+    for path in repository_files():
+        content = path.read_bytes()
+        if b"\0" in content:
+            continue
+        for number, line in enumerate(content.decode("utf-8", errors="replace").splitlines(), 1):
+            if pattern.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("what", "example"),
+    [
+        ("a registry host", "https://pypi." + "org/simple"),
+        ("a local file address", "numpy @ file:" + "///wheels/numpy.whl"),
+        ("an absolute path of one machine", "see /" + "home/ada/notes.txt"),
+    ],
+)
+def test_traces_are_recognised(what, example):
+    assert re.search(MACHINE_TRACES[what], example)
+
+
+def test_no_file_is_large():
+    large = {
+        str(path.relative_to(ROOT)): size for path in repository_files() if (size := path.stat().st_size) > MAX_BYTES
+    }
+    assert not large
