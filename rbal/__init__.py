@@ -1,0 +1,42 @@
+"""Learning from imbalanced classes: the exact high-dimensional theory, its simulators and its advice.
+
+Names are loaded when they are first used, so that ``import rbal`` costs nothing and compiles nothing.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Moments": "moments",
+    "solve": "saddle",
+    "sweep": "saddle",
+    "Solution": "saddle",
+    "ConvergenceWarning": "saddle",
+    "critical_margin": "phases",
+    "critical_alpha": "phases",
+    "Metrics": "metrics",
+    "train_density": "margins",
+    "test_density": "margins",
+    "large_margin": "limits",
+    "large_margin_error": "limits",
+    "gardner_capacity": "limits",
+}
+_MODULES = ("limits", "losses", "margins", "metrics", "moments", "phases", "plotting", "saddle")
+
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name):
+    if name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    elif name in _MODULES:
+        value = import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module 'rbal' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -1,0 +1,50 @@
+"""Checks at the door. Every message names the argument, what it got and what it takes."""
+
+import math
+
+import numpy as np
+
+
+def real_array(name, value, ndim=None):
+    """Value as a float array without NaN or infinity."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numeric, got {type(value).__name__}") from error
+    if ndim is not None and array.ndim not in np.atleast_1d(ndim):
+        raise ValueError(f"{name} must have {' or '.join(map(str, np.atleast_1d(ndim)))} dimensions, got {array.ndim}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {_first(array, ~np.isfinite(array))}")
+    return array
+
+
+def in_range(name, value, low, high=math.inf, *, open_low=False):
+    """Value as a float array in [low, high], or (low, high] with ``open_low``; scalars take a quick way."""
+    if isinstance(value, (float, int)) and not isinstance(value, bool):
+        value = float(value)
+        if (low < value or (value == low and not open_low)) and value <= high and value < math.inf:
+            return value
+    array = real_array(name, value)
+    bad = (array <= low if open_low else array < low) | (array > high)
+    if bad.any():
+        takes = f"{'>' if open_low else '>='} {low:g}" + (f" and <= {high:g}" if high < math.inf else "")
+        raise ValueError(f"{name} must be {takes}, got {_first(array, bad)}")
+    return array
+
+
+def one_of(name, value, choices):
+    """Value, when it is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def positive_int(name, value):
+    """Value as an int ≥ 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return int(value)
+
+
+def _first(array, bad):
+    return f"{array[bad].flat[0]:g}"

@@ -1,0 +1,99 @@
+r"""Closed forms: the large margin at balance, its convergence rate, and Gardner's capacity."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import erfc, ndtr
+
+from ._validation import in_range, real_array
+from .moments import Moments
+
+
+class LargeMargin(NamedTuple):
+    """Order parameters as κ → ∞ at balance, where b = 0 and x̂ = 0."""
+
+    q: float
+    r: float
+    x: float
+    k_hat: float
+    q_hat: float
+    r_hat: float
+
+
+def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.0):
+    r"""Perceptron at infinite margin, for classes that pull evenly (α⁺c⁺ = α⁻c⁻).
+
+    Every sample lies below its margin and pulls with its full weight, so that A = k̂ and all is explicit. With one
+    eigenvalue q* = 1 - m² and u² = ‖δ‖²/L this is the paper's r* = u √(αu²/(4q* + αu²)) and
+    x* = √(q*(u² - r*²)/α)/u, α = α⁺ + α⁻.
+
+    Parameters
+    ----------
+    moments : Moments
+    alpha_pos, alpha_neg : float
+        Class sizes over L.
+    weight_pos, weight_neg : float
+        Factors on the loss of each class.
+
+    Returns
+    -------
+    LargeMargin
+
+    Examples
+    --------
+    >>> import rbal
+    >>> print(f"{large_margin(rbal.Moments.ising(m=0.4, delta=1.0, L=100), 5.0, 5.0).r:.6f}")
+    0.865161
+    """
+    if not isinstance(moments, Moments):
+        raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
+    names = ("alpha_pos", "alpha_neg", "weight_pos", "weight_neg")
+    values = (alpha_pos, alpha_neg, weight_pos, weight_neg)
+    a_pos, a_neg, c_pos, c_neg = (in_range(n, v, 0.0, open_low=True) for n, v in zip(names, values, strict=True))
+    if not np.allclose(a_pos * c_pos, a_neg * c_neg, rtol=1e-12, atol=0.0):
+        raise ValueError(
+            f"alpha_pos*weight_pos must equal alpha_neg*weight_neg, got {a_pos * c_pos:g} and {a_neg * c_neg:g}: "
+            "away from balance the bias follows the margin and the balanced accuracy tends to 1/2"
+        )
+    lam, d2, L = moments.eigenvalues, moments.delta_sq, moments.L
+    q_hat = a_pos * c_pos**2 + a_neg * c_neg**2
+    r_hat = 0.5 * (a_pos * c_pos + a_neg * c_neg)
+    k_hat = np.sqrt((q_hat * lam.sum() + r_hat**2 * d2.sum()) / (L * moments.Q))
+    q = (q_hat * (lam**2).sum() + r_hat**2 * (lam * d2).sum()) / (L * k_hat**2)
+    return LargeMargin(q, r_hat * d2.sum() / (L * k_hat), lam.sum() / (L * k_hat), k_hat, q_hat, r_hat)
+
+
+def large_margin_error(u, q):
+    r"""Limit and rate of the balanced error at infinite margin, independent spins.
+
+    :math:`\mathcal E_{\rm gen}\simeq\tfrac12{\rm erfc}\bigl(u/(2\sqrt{2q})\bigr) + \mathcal C/(\alpha^++\alpha^-)` with
+    :math:`\mathcal C = \sqrt q\,e^{-u^2/(8q)}/(\sqrt{2\pi}\,u)`. The printed constant lacks the factor
+    :math:`1/(\sqrt{2\pi}u)`, and the balanced accuracy approaches its limit from below (errata).
+
+    Parameters
+    ----------
+    u : float or array
+        ‖δ‖/√L, > 0.
+    q : float or array
+        1 - m², > 0.
+
+    Returns
+    -------
+    limit, constant : float or ndarray
+    """
+    u, q = in_range("u", u, 0.0, open_low=True), in_range("q", q, 0.0, open_low=True)
+    limit = 0.5 * erfc(u / (2.0 * np.sqrt(2.0 * q)))
+    return limit, np.sqrt(q / (2.0 * np.pi)) / u * np.exp(-(u**2) / (8.0 * q))
+
+
+def gardner_capacity(kappa):
+    r"""α_c(κ) = 1/∫_{-κ}^∞ (t + κ)² Dt: patterns a perceptron can store with random labels, per weight.
+
+    Examples
+    --------
+    >>> float(gardner_capacity(0.0))
+    2.0
+    """
+    kappa = real_array("kappa", kappa)
+    density = np.exp(-0.5 * kappa**2) / np.sqrt(2.0 * np.pi)
+    return 1.0 / ((1.0 + kappa**2) * ndtr(kappa) + kappa * density)

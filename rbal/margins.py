@@ -1,0 +1,95 @@
+r"""How the scores are distributed, on test data and on the training set.
+
+A test score is Gaussian. A training score has been moved by the training: :math:`u = y\Delta` is the proximal step of a
+Gaussian :math:`u_0\sim\mathcal N(r/2 - yb, q)`, which leaves a gap below the margin of the hinge and an atom on it. In the
+SAT phase it is a Gaussian cut at the margin, averaged over the solutions.
+"""
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from ._validation import one_of, real_array
+from .saddle import Solution
+
+
+def test_density(solution, delta, label):
+    """Density of the score of a new sample.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of one problem.
+    delta : array
+        Scores.
+    label : {+1, -1}
+
+    Returns
+    -------
+    ndarray
+    """
+    _check(solution, label)
+    return solution.metrics.density(real_array("delta", delta), label)
+
+
+test_density.__test__ = False  # not a test, whatever pytest thinks
+
+
+def train_density(solution, delta, label):
+    """Density of the score of a training sample, and the mass that sits exactly on the margin.
+
+    Parameters
+    ----------
+    solution : Solution
+        Of one problem.
+    delta : array
+        Scores.
+    label : {+1, -1}
+
+    Returns
+    -------
+    density : ndarray
+        The continuous part.
+    atom : float
+        Probability of yΔ = κ.
+    """
+    _check(solution, label)
+    u = label * real_array("delta", delta)
+    mu, kappa = 0.5 * solution.r - label * solution.b, solution.kappa
+    c = solution.weight_pos if label > 0 else solution.weight_neg
+    s, x = np.sqrt(solution.q), solution.x
+    if solution.phase == "SAT":
+        if solution.loss == "square":
+            return np.zeros_like(u), 1.0
+        return _cut_gaussian(u, mu, s, np.sqrt(x), kappa), 0.0
+    if solution.loss == "hinge":
+        density = np.where(u < kappa, _normal(u - c * x, mu, s), _normal(u, mu, s))
+        return density, float(ndtr((kappa - mu) / s) - ndtr((kappa - c * x - mu) / s))
+    # u0 = u - x f(u), with density scaled by du0/du = 1 + x ℓ''(u)
+    if solution.loss == "logistic":
+        e = 1.0 / (1.0 + np.exp(u - kappa))
+        return _normal(u - x * c * e, mu, s) * (1.0 + x * c * e * (1.0 - e)), 0.0
+    active = np.ones_like(u) if solution.loss == "square" else (u < kappa).astype(float)
+    return _normal(u - 2.0 * c * x * active * (kappa - u), mu, s) * (1.0 + 2.0 * c * x * active), 0.0
+
+
+def _cut_gaussian(u, mu, s, sw, kappa):
+    """∫ Dξ N(u; μ + sξ, w) θ(u - κ) / H((κ - μ - sξ)/√w), eq. (DeltaDistrTrain) at zero loss."""
+    total = np.hypot(s, sw)
+    # Given u, ξ is normal: integrate 1/H over it.
+    mean, spread = s * (u - mu) / total**2, sw / total
+    z = np.linspace(-9.5, 9.5, 381)
+    xi = mean[..., None] + spread * z
+    inverse = np.exp(-log_ndtr((mu + s * xi - kappa) / sw) - 0.5 * z * z) / np.sqrt(2.0 * np.pi)
+    return np.where(u >= kappa, _normal(u, mu, total) * inverse.sum(axis=-1) * (z[1] - z[0]), 0.0)
+
+
+def _normal(u, mu, s):
+    return np.exp(-0.5 * ((u - mu) / s) ** 2) / (np.sqrt(2.0 * np.pi) * s)
+
+
+def _check(solution, label):
+    one_of("label", label, (1, -1))
+    if not isinstance(solution, Solution) or np.ndim(solution.q):
+        raise TypeError("solution must be the Solution of one problem: index a sweep to pick a point")
+    if not solution.converged or solution.phase == "COLLAPSED":
+        raise ValueError(f"solution must have a score that varies, got phase {solution.phase!r}")

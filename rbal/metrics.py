@@ -1,0 +1,194 @@
+r"""Metrics of a linear classifier, from its order parameters.
+
+On a test sample of class :math:`y` the score is Gaussian, :math:`\Delta^y\sim\mathcal N(y r/2 - b,\, q)`, and every
+metric of the confusion matrix is a function of :math:`(q, r, b)`, of the threshold :math:`\gamma` and, for those that
+depend on it, of the share :math:`\varphi^+` of positives in the test set.
+"""
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from ._validation import in_range, positive_int, real_array
+
+# Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that the
+# error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
+_STEP = 1.0 / 64.0
+_NODES = np.arange(-9.5, 9.5 + _STEP / 2, _STEP)
+_WEIGHTS = _STEP * np.exp(-0.5 * _NODES**2) / np.sqrt(2.0 * np.pi)
+
+
+class Metrics:
+    """Every metric of the scores N(y r/2 - b, q). Arrays broadcast, and so do thresholds and test compositions.
+
+    Parameters
+    ----------
+    q : float or array
+        Variance of the scores, ≥ 0 (0 is a classifier that gives every sample one score).
+    r, b : float or array
+        Distance between the class means of the score, and bias.
+
+    Examples
+    --------
+    >>> m = Metrics(q=1.0, r=2.0, b=0.5)
+    >>> print(f"{m.ba():.4f} {m.auc():.4f} {m.best_ba():.4f}")
+    0.8123 0.9214 0.8413
+    """
+
+    def __init__(self, q, r, b):
+        self.q, self.r, self.b = (np.asarray(a, float) for a in (q, r, b))
+        if np.any(self.q < 0):
+            raise ValueError(f"q must be >= 0, got {self.q[self.q < 0].flat[0]:g}")
+        try:
+            np.broadcast_shapes(self.q.shape, self.r.shape, self.b.shape)
+        except ValueError as error:
+            raise ValueError(
+                f"q, r and b must broadcast, got shapes {self.q.shape}, {self.r.shape} and {self.b.shape}"
+            ) from error
+
+    def _z(self, label, threshold):
+        """How many deviations the mean of a class lies above the threshold."""
+        gap = label * 0.5 * self.r - self.b - np.asarray(threshold, float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = gap / np.sqrt(self.q)
+        return np.where((self.q == 0) & (gap == 0), 0.0, z)[()]  # a tie counts half
+
+    def density(self, delta, label):
+        """Probability density of the test score of class ``label`` (+1 or -1)."""
+        z = (np.asarray(delta, float) - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
+        return np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * self.q)
+
+    def tpr(self, threshold=0.0):
+        """True positive rate (recall, sensitivity)."""
+        return ndtr(self._z(+1, threshold))
+
+    def fpr(self, threshold=0.0):
+        """False positive rate."""
+        return ndtr(self._z(-1, threshold))
+
+    def tnr(self, threshold=0.0):
+        """True negative rate (specificity)."""
+        return ndtr(-self._z(-1, threshold))
+
+    def fnr(self, threshold=0.0):
+        """False negative rate."""
+        return ndtr(-self._z(+1, threshold))
+
+    def ba(self, threshold=0.0):
+        """Balanced accuracy."""
+        return 0.5 * (self.tpr(threshold) + self.tnr(threshold))
+
+    def acc(self, phi_pos, threshold=0.0):
+        """Accuracy on a test set with a share ``phi_pos`` of positives."""
+        phi = _share(phi_pos)
+        return phi * self.tpr(threshold) + (1.0 - phi) * self.tnr(threshold)
+
+    def gen_error(self, phi_pos, threshold=0.0):
+        """Misclassification error, 1 - accuracy, without cancellation."""
+        phi = _share(phi_pos)
+        return phi * self.fnr(threshold) + (1.0 - phi) * self.fpr(threshold)
+
+    def gen_loss(self, phi_pos, kappa=0.0):
+        """Mean of max(0, κ - yΔ) on test data.
+
+        With κ = 0, the mean distance by which misclassified samples miss; with the margin of the training, the
+        generalisation loss. The paper's text describes the first and its formula the second (errata).
+        """
+        phi, kappa = _share(phi_pos), real_array("kappa", kappa)
+        return phi * self._shortfall(+1, kappa) + (1.0 - phi) * self._shortfall(-1, kappa)
+
+    def _shortfall(self, label, kappa):
+        gap = kappa - 0.5 * self.r + label * self.b
+        s = np.sqrt(self.q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = gap / s
+        positive = s * np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi) + gap * ndtr(t)
+        return np.where(self.q == 0, np.maximum(gap, 0.0), positive)[()]
+
+    def _odds(self, top, bottom, phi_top, phi_bottom):
+        """φ_top Φ(top) / (φ_top Φ(top) + φ_bottom Φ(bottom)), also where both underflow."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            log_ratio = np.log(phi_bottom) - np.log(phi_top) + log_ndtr(bottom) - log_ndtr(top)
+            return 1.0 / (1.0 + np.exp(log_ratio))
+
+    def ppv(self, phi_pos, threshold=0.0):
+        """Positive predictive value (precision)."""
+        phi = _share(phi_pos)
+        return self._odds(self._z(+1, threshold), self._z(-1, threshold), phi, 1.0 - phi)
+
+    def npv(self, phi_pos, threshold=0.0):
+        """Negative predictive value."""
+        phi = _share(phi_pos)
+        return self._odds(-self._z(-1, threshold), -self._z(+1, threshold), 1.0 - phi, phi)
+
+    def fdr(self, phi_pos, threshold=0.0):
+        """False discovery rate, 1 - PPV."""
+        phi = _share(phi_pos)
+        return self._odds(self._z(-1, threshold), self._z(+1, threshold), 1.0 - phi, phi)
+
+    def fomr(self, phi_pos, threshold=0.0):
+        """False omission rate, 1 - NPV."""
+        phi = _share(phi_pos)
+        return self._odds(-self._z(+1, threshold), -self._z(-1, threshold), phi, 1.0 - phi)
+
+    def f1(self, phi_pos, threshold=0.0):
+        """Harmonic mean of precision and recall."""
+        phi, tpr = _share(phi_pos), self.tpr(threshold)
+        return 2.0 * phi * tpr / (phi * (1.0 + tpr) + (1.0 - phi) * self.fpr(threshold))
+
+    def fm(self, phi_pos, threshold=0.0):
+        """Fowlkes–Mallows index, √(PPV·TPR)."""
+        return np.sqrt(self.ppv(phi_pos, threshold) * self.tpr(threshold))
+
+    def mcc(self, phi_pos, threshold=0.0):
+        """Matthews correlation coefficient; 0 where one class is never predicted."""
+        phi = _share(phi_pos)
+        tpr, fpr, tnr, fnr = self.tpr(threshold), self.fpr(threshold), self.tnr(threshold), self.fnr(threshold)
+        spread = (phi * tpr + (1.0 - phi) * fpr) * (phi * fnr + (1.0 - phi) * tnr)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.sqrt(phi * (1.0 - phi)) * (tpr * tnr - fpr * fnr) / np.sqrt(spread)
+        return np.where(spread > 0, value, 0.0)[()]
+
+    def auc(self):
+        """Area under the ROC curve, P(Δ⁺ > Δ⁻)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = self.r / np.sqrt(2.0 * self.q)
+        return ndtr(np.where((self.q == 0) & (self.r == 0), 0.0, z))[()]
+
+    def auprc(self, phi_pos):
+        """Area under the precision–recall curve, to about 1e-12."""
+        phi = np.asarray(_share(phi_pos))[..., None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            s = np.where((self.q == 0) & (self.r == 0), 0.0, self.r / np.sqrt(self.q))[..., None]
+        # over scores γ = μ₊ + √q z: TPR = H(z), FPR = H(z + s), weight |dTPR| = Dz
+        return self._odds(-_NODES, -_NODES - s, phi, 1.0 - phi) @ _WEIGHTS
+
+    def roc(self, n=201):
+        """(FPR, TPR) at n thresholds, from (0, 0) to (1, 1), evenly spread along the curve's two halves."""
+        threshold = self._thresholds(n)
+        q, r, b = (a[..., None] for a in (self.q, self.r, self.b))
+        curve = Metrics(q, r, b)
+        return curve.fpr(threshold), curve.tpr(threshold)
+
+    def prc(self, phi_pos, n=201):
+        """(recall, precision) at n thresholds, from recall 0 to recall 1."""
+        threshold = self._thresholds(n)
+        q, r, b = (a[..., None] for a in (self.q, self.r, self.b))
+        curve = Metrics(q, r, b)
+        return curve.tpr(threshold), curve.ppv(np.asarray(_share(phi_pos))[..., None], threshold)
+
+    def _thresholds(self, n):
+        n = positive_int("n", n)
+        reach = 0.5 * np.abs(self.r) + 8.5 * np.sqrt(self.q)
+        return -self.b[..., None] + reach[..., None] * np.linspace(1.0, -1.0, n)
+
+    def best_threshold(self):
+        """Threshold that maximises the balanced accuracy: midway between the class means (infinite where r < 0)."""
+        return np.where(self.r >= 0, -self.b, np.inf)[()]
+
+    def best_ba(self):
+        """Balanced accuracy at :meth:`best_threshold`; what moving the threshold gains is best_ba() - ba()."""
+        return np.maximum(self.ba(-self.b), 0.5)[()]
+
+
+def _share(phi_pos):
+    return in_range("phi_pos", phi_pos, 0.0, 1.0)

@@ -1,0 +1,285 @@
+r"""Class statistics: all that the theory asks of the data.
+
+The two classes have means :math:`M \pm \delta/(2\sqrt L)` and share the covariance :math:`C`. The saddle point sees
+only the eigenvalues :math:`\lambda_i` of :math:`C` and the squared components :math:`d_i^2` of :math:`\delta` along its
+eigenvectors, so that one eigendecomposition, made here once, serves every later solve.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import helmert
+
+from ._validation import in_range, one_of, positive_int, real_array
+
+SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
+
+
+class Moments:
+    r"""First two moments of a positive and a negative class. Built by one of the class methods.
+
+    Attributes
+    ----------
+    L : int
+        Number of sites (features): the unit of class sizes, :math:`\alpha = P/L`.
+    Q : int
+        Squared norm of the weights per site: the number of states for one-hot (Potts) data, 1 for spins and reals.
+    M : ndarray
+        Midpoint of the two class means, (L,) or (L, Q).
+    delta : ndarray
+        Shift between the class means times :math:`\sqrt L`, of the shape of ``M``.
+    """
+
+    def __init__(self, *, L, Q, M, delta, shift, covariance):
+        self.L, self.Q = L, Q
+        self.M, self.delta = M, delta
+        # In coordinates without the zero-sum directions of one-hot data: δ, and one of (D,) variances,
+        # (sites, k, k) blocks, a (D, D) matrix, or rows F with C = FᵀF.
+        self._shift, self._covariance = shift, covariance
+
+    def __repr__(self):
+        return f"Moments(L={self.L}, Q={self.Q}, D={self._shift.size})"
+
+    @classmethod
+    def ising(cls, m=0.0, delta=1.0, L=None, cov=None):
+        """Spins ±1 with means m ± δ/(2√L).
+
+        Parameters
+        ----------
+        m, delta : float or (L,) array
+            Midpoint of the class means and scaled shift.
+        L : int, optional
+            Number of spins; taken from the arrays where there is one.
+        cov : (L,) or (L, L) array, optional
+            Variances or covariance matrix; by default the spins are independent, with variances 1 - m².
+
+        Examples
+        --------
+        >>> Moments.ising(m=0.4, delta=1.0, L=100)
+        Moments(L=100, Q=1, D=100)
+        """
+        m, delta = in_range("m", m, -1.0, 1.0), real_array("delta", delta)
+        sizes = {len(a) for a in (m, delta, cov) if np.ndim(a)}
+        if L is not None:
+            sizes.add(positive_int("L", L))
+        if len(sizes) != 1:
+            raise ValueError(f"m, delta, cov and L must agree on one number of spins, got {sorted(sizes) or 'none'}")
+        L = sizes.pop()
+        m, delta = _vector("m", m, L), _vector("delta", delta, L)
+        cov = 1.0 - m**2 if cov is None else _covariance("cov", cov, L)
+        return cls(L=L, Q=1, M=m, delta=delta, shift=delta, covariance=cov)
+
+    @classmethod
+    def potts(cls, M, delta, cov=None):
+        """One-hot sites with Q states and frequencies M ± δ/(2√L).
+
+        Parameters
+        ----------
+        M, delta : (L, Q) array
+            Midpoint of the class frequencies, rows summing to 1, and scaled shift, rows summing to 0.
+        cov : (L*Q, L*Q) array, optional
+            Covariance of the one-hot variables, site by site; by default the sites are independent,
+            C_i(t, u) = M_i(t) δ_tu - M_i(t) M_i(u).
+        """
+        M, delta = in_range("M", real_array("M", M, 2), 0.0), real_array("delta", delta, 2)
+        L, Q = M.shape
+        if Q < 2:
+            raise ValueError(f"M must have at least 2 states, got {Q}")
+        if delta.shape != M.shape:
+            raise ValueError(f"delta must have the shape of M {M.shape}, got {delta.shape}")
+        sums, drift = M.sum(axis=1), np.abs(delta.sum(axis=1)).max()
+        if np.abs(sums - 1.0).max() > 1e-8:
+            raise ValueError(f"M must sum to 1 at each site, got {sums[np.argmax(np.abs(sums - 1.0))]:g}")
+        if drift > 1e-8 * max(1.0, np.abs(delta).max()):
+            raise ValueError(f"delta must sum to 0 at each site, got {drift:g}")
+        basis = helmert(Q).T  # (Q, Q-1), orthonormal columns that sum to zero
+        if cov is not None:
+            cov = _covariance("cov", cov, L * Q, diagonal=False)
+            rows = cov.reshape(L, Q, L * Q).sum(axis=1)
+            if np.abs(rows).max() > 1e-8 * np.abs(cov).max():
+                raise ValueError(
+                    f"cov must sum to 0 over the states of each site, as one-hot data do, got {np.abs(rows).max():g}"
+                )
+            cov = np.einsum("ta,itju,ub->iajb", basis, cov.reshape(L, Q, L, Q), basis, optimize=True)
+            cov = cov.reshape(L * (Q - 1), L * (Q - 1))
+        return cls(L=L, Q=Q, M=M, delta=delta, shift=(delta @ basis).ravel(), covariance=cov)
+
+    @classmethod
+    def real(cls, mean_pos, mean_neg, cov):
+        """Real features with two means and a common covariance: δ = √D (mean_pos - mean_neg) and L = D.
+
+        Parameters
+        ----------
+        mean_pos, mean_neg : (D,) array
+        cov : (D, D) or (D,) array
+            Covariance matrix, or variances of independent features.
+        """
+        mean_pos, mean_neg = real_array("mean_pos", mean_pos, 1), real_array("mean_neg", mean_neg, 1)
+        D = mean_pos.size
+        if mean_neg.size != D or D == 0:
+            raise ValueError(f"mean_neg must have the shape of mean_pos {mean_pos.shape}, got {mean_neg.shape}")
+        delta = np.sqrt(D) * (mean_pos - mean_neg)
+        cov = _covariance("cov", cov, D)
+        return cls(L=D, Q=1, M=0.5 * (mean_pos + mean_neg), delta=delta, shift=delta, covariance=cov)
+
+    @classmethod
+    def from_data(cls, X_pos, X_neg, n_states=None, covariance="pooled"):
+        """Empirical moments of two samples.
+
+        Parameters
+        ----------
+        X_pos, X_neg : (n, L) array
+            Samples of the two classes, at least two each.
+        n_states : int, optional
+            Q for categorical data, coded 0 … Q-1 and treated as one-hot; None for real features.
+        covariance : {"pooled", "sites", "shrunk"}
+            (C⁺ + C⁻)/2 with unbiased class covariances; its blocks on the sites alone; or its Ledoit–Wolf shrinkage.
+        """
+        one_of("covariance", covariance, ("pooled", "sites", "shrunk"))
+        X_pos, X_neg = _sample("X_pos", X_pos), _sample("X_neg", X_neg)
+        L = X_pos.shape[1]
+        if X_neg.shape[1] != L:
+            raise ValueError(f"X_neg must have the {L} columns of X_pos, got {X_neg.shape[1]}")
+        if n_states is None:
+            Q, k, features = 1, 1, (X_pos, X_neg)
+            means = [X.mean(axis=0) for X in features]
+        else:
+            Q, k = positive_int("n_states", n_states), n_states - 1
+            if Q < 2:
+                raise ValueError(f"n_states must be at least 2, got {Q}")
+            states = [_states("X_pos", X_pos, Q), _states("X_neg", X_neg, Q)]
+            means = [np.stack([(X == t).mean(axis=0) for t in range(Q)], axis=1) for X in states]
+            basis = helmert(Q).T  # row t is state t, in coordinates without the zero-sum direction
+            features = [basis[X].reshape(len(X), L * k) for X in states]
+        M, delta = 0.5 * (means[0] + means[1]), np.sqrt(L) * (means[0] - means[1])
+        shift = np.sqrt(L) * (features[0].mean(axis=0) - features[1].mean(axis=0))
+        # Rows F with FᵀF = (C⁺ + C⁻)/2.
+        rows = np.concatenate([(F - F.mean(axis=0)) / np.sqrt(2.0 * (len(F) - 1)) for F in features])
+        if covariance == "sites":
+            blocks = rows.reshape(-1, L, k)
+            cov = np.einsum("nia,nib->iab", blocks, blocks)
+            cov = cov[:, 0, 0] if k == 1 else cov
+        elif covariance == "shrunk":
+            from sklearn.covariance import ledoit_wolf
+
+            cov = ledoit_wolf(rows * np.sqrt(len(rows)), assume_centered=True)[0]
+        else:
+            cov = rows.T @ rows if len(rows) >= L * k else rows
+        return cls(L=L, Q=Q, M=M, delta=delta, shift=shift, covariance=cov)
+
+    @cached_property
+    def _eigen(self):
+        cov, shift = self._covariance, self._shift
+        if cov is None:
+            values, squares = _potts_sites(self.M, self.delta)
+        elif cov.ndim == 1:
+            values, squares = cov, shift**2
+        elif cov.ndim == 3:
+            values, vectors = np.linalg.eigh(cov)
+            squares = np.einsum("iab,ia->ib", vectors, shift.reshape(len(cov), -1)) ** 2
+        elif cov.shape[0] == cov.shape[1]:
+            values, vectors = np.linalg.eigh(cov)
+            squares = (shift @ vectors) ** 2
+        else:
+            values, squares = _few_rows(cov, shift)
+        values, squares = values.ravel(), squares.ravel()
+        floor = 10 * values.size * np.finfo(float).eps * np.abs(values).max()
+        if values.min() < -floor:
+            raise ValueError(f"cov must have no negative eigenvalue, got {values.min():g}")
+        if values.max() <= 0.0:
+            raise ValueError("cov must not be zero")
+        values = np.where(values < floor, 0.0, values)
+        order = np.argsort(values, kind="stable")
+        values, squares = values[order], squares[order]
+        values.flags.writeable = squares.flags.writeable = False
+        return values, squares
+
+    @property
+    def eigenvalues(self):
+        """λ, ascending; directions ruled out by one-hot encoding are not among them."""
+        return self._eigen[0]
+
+    @property
+    def delta_sq(self):
+        """d², the squared shift along each eigenvector of :attr:`eigenvalues`."""
+        return self._eigen[1]
+
+    @cached_property
+    def _spectrum(self):
+        """What the compiled solver takes: equal eigenvalues merged, free directions counted apart."""
+        from ._kernels import Spectrum
+
+        values, squares = self._eigen
+        null = int(np.searchsorted(values, 0.0, side="right"))
+        null_shift = squares[:null].sum()
+        if null_shift <= 1e-22 * squares.sum():  # rounding of the eigenvectors, not a shift
+            null_shift = 0.0
+        values, squares = values[null:], squares[null:]
+        groups = np.cumsum(np.diff(values, prepend=values[0]) > 4 * np.finfo(float).eps * values)
+        counts = np.bincount(groups).astype(float)
+        lam = np.bincount(groups, values) / counts
+        g, s = counts / self.L, np.bincount(groups, squares) / self.L
+        if null_shift > 0.0:  # the one direction without noise that separates; any others are free
+            lam, g, s = np.r_[0.0, lam], np.r_[1.0 / self.L, g], np.r_[null_shift / self.L, s]
+            null -= 1
+        g_null = null / self.L
+        return Spectrum(lam, g, s, g_null, 0.0 if g_null > 0.0 else float(lam[0]))
+
+
+def _potts_sites(M, delta):
+    """Spectrum of independent sites, block by (Q-1)×(Q-1) block."""
+    basis = helmert(M.shape[1]).T
+    values, squares = np.empty((len(M), basis.shape[1])), np.empty((len(M), basis.shape[1]))
+    for start in range(0, len(M), SITES_AT_ONCE):
+        part = slice(start, start + SITES_AT_ONCE)
+        f = M[part]
+        projected = f @ basis
+        blocks = np.einsum("ta,it,tb->iab", basis, f, basis, optimize=True)
+        blocks -= projected[:, :, None] * projected[:, None, :]
+        values[part], vectors = np.linalg.eigh(blocks)
+        squares[part] = np.einsum("iab,ia->ib", vectors, delta[part] @ basis) ** 2
+    return values, squares
+
+
+def _few_rows(rows, shift):
+    """Spectrum of FᵀF for fewer rows than columns; the rest of the shift goes to the null space."""
+    _, singular, vectors = np.linalg.svd(rows, full_matrices=False)
+    values, squares = np.zeros(shift.size), np.zeros(shift.size)
+    values[: singular.size] = singular**2
+    squares[: singular.size] = (vectors @ shift) ** 2
+    squares[-1] = max(shift @ shift - squares.sum(), 0.0)
+    return values, squares
+
+
+def _vector(name, value, size):
+    if np.ndim(value) > 1 or np.size(value) not in (1, size):
+        raise ValueError(f"{name} must be a number or have shape ({size},), got {np.shape(value)}")
+    return np.broadcast_to(np.asarray(value, float), (size,)).copy()
+
+
+def _covariance(name, value, size, diagonal=True):
+    """Variances or a symmetric matrix of the given size."""
+    cov = real_array(name, value, (1, 2) if diagonal else 2)
+    if any(n != size for n in cov.shape):
+        takes = f"({size},) or ({size}, {size})" if diagonal else f"({size}, {size})"
+        raise ValueError(f"{name} must have shape {takes}, got {cov.shape}")
+    if cov.ndim == 2:
+        off = np.abs(cov - cov.T).max()
+        if off > 1e-10 * np.abs(cov).max():
+            raise ValueError(f"{name} must be symmetric, got entries that differ by {off:g}")
+        return 0.5 * (cov + cov.T)
+    return in_range(name, cov, 0.0)
+
+
+def _sample(name, value):
+    X = real_array(name, value, 2)
+    if len(X) < 2 or X.shape[1] < 1:
+        raise ValueError(f"{name} must have at least 2 rows and 1 column, got shape {X.shape}")
+    return X
+
+
+def _states(name, X, Q):
+    bad = (X != np.floor(X)) | (X < 0) | (X >= Q)
+    if bad.any():
+        raise ValueError(f"{name} must hold states 0 … {Q - 1} (n_states={Q}), got {X[bad].flat[0]:g}")
+    return X.astype(np.intp)

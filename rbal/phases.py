@@ -1,0 +1,107 @@
+r"""Where the data become separable: the SAT/UNSAT surface.
+
+Below the critical margin :math:`\kappa_c(\alpha^+,\alpha^-)` some weights on the sphere leave no loss. The surface is
+reached from the UNSAT side as :math:`x\to\infty` and from the SAT side as :math:`w\to0`; on it only :math:`xf=(\kappa-u_0)_+`
+survives, whatever the loss and its weights, and the margin itself becomes the unknown.
+"""
+
+import warnings
+
+import numpy as np
+from scipy.optimize import brentq
+
+from ._validation import in_range
+from .moments import Moments
+
+ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks
+
+
+def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
+    """Largest margin κ at which the training set is separable.
+
+    It is negative where the set is not separable at all. There the problem is not convex and the value, replica
+    symmetric, is a bound.
+
+    Parameters
+    ----------
+    moments : Moments
+    alpha_pos, alpha_neg : float or array
+        Class sizes over L; arrays broadcast, and give the SAT/UNSAT surface.
+    fit_bias : bool
+        Whether a bias is trained.
+    tol : float
+        Residual of the equations on the surface.
+
+    Returns
+    -------
+    float or ndarray
+
+    Examples
+    --------
+    >>> import rbal
+    >>> noise = rbal.Moments.real([0.0], [0.0], [1.0])
+    >>> print(f"{abs(critical_margin(noise, 1.0, 1.0)):.6f}")
+    0.000000
+    """
+    from ._solver import edges
+    from .losses import HINGE
+    from .saddle import ConvergenceWarning
+
+    if not isinstance(moments, Moments):
+        raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
+    pos, neg = np.broadcast_arrays(
+        in_range("alpha_pos", alpha_pos, 0.0, open_low=True), in_range("alpha_neg", alpha_neg, 0.0, open_low=True)
+    )
+    out = np.empty((pos.size, 5))
+    alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
+    edges(HINGE, moments._spectrum, alphas, float(moments.Q), bool(fit_bias), float(tol), 200, out)
+    bad = ~(out[:, 4] <= tol)
+    if bad.any():
+        out[bad] = np.nan
+        warnings.warn(
+            f"{bad.sum()} of {bad.size} critical margins did not converge: they are NaN",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return out[:, 0].reshape(pos.shape)[()]
+
+
+def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
+    """Largest total size α⁺ + α⁻ at which the training set is separable with margin κ.
+
+    Parameters
+    ----------
+    moments : Moments
+    kappa : float or array
+    rho_pos : float or array
+        Share of positives in the training set.
+    fit_bias : bool
+
+    Returns
+    -------
+    float or ndarray
+        Infinity where no amount of data closes the gap (a direction without noise separates the classes).
+
+    Examples
+    --------
+    >>> import rbal
+    >>> noise = rbal.Moments.real([0.0], [0.0], [1.0])
+    >>> round(critical_alpha(noise, kappa=0.0), 6)
+    2.0
+    """
+    kappa = in_range("kappa", kappa, 0.0)
+    rho_pos = in_range("rho_pos", rho_pos, 0.0, 1.0, open_low=True)
+    if np.any(np.asarray(rho_pos) == 1.0):
+        raise ValueError("rho_pos must be < 1, got 1")
+
+    def one(k, rho):
+        def gap(log_alpha):
+            alpha = np.exp(log_alpha)
+            return critical_margin(moments, rho * alpha, (1.0 - rho) * alpha, fit_bias=fit_bias) - k
+
+        lo, hi = np.log(ALPHA_RANGE)
+        if gap(hi) > 0:
+            return np.inf
+        return np.exp(brentq(gap, lo, hi, xtol=1e-13, rtol=1e-13))
+
+    return np.vectorize(one, otypes=[float])(kappa, rho_pos)[()]

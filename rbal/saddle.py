@@ -1,0 +1,280 @@
+r"""Order parameters of the trained classifier: :func:`solve` for one point, :func:`sweep` for many.
+
+The eight saddle-point equations collapse. In the eigenbasis of the covariance the weight side is a handful of sums over
+eigenvalues; the data side is three Gaussian expectations of the loss. What is left are three unknowns,
+:math:`\log q, \log x` and :math:`r`: for given values the bias solves a monotone equation, and so does the
+multiplier :math:`\hat k` of the sphere. Newton's method with the analytic Jacobian closes the rest in some six
+iterations. Where it fails, the solver looks for the reason: the data are separable (the SAT phase, with its own
+equations), the weights of an SVM vanish, or the start was poor, and then it follows the solution from an easier problem.
+"""
+
+import warnings
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ._validation import in_range, one_of, positive_int
+from .metrics import Metrics
+from .moments import Moments
+
+MODELS = ("perceptron", "svm")
+PHASES = np.array(["UNSAT", "SAT", "COLLAPSED"])
+CHUNK = 64  # points of a sweep that share one warm-started walk
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    r"""Saddle point of one problem, or of many: then every attribute is an array.
+
+    Attributes
+    ----------
+    q, r, b : float
+        Variance of the score within a class, distance between the class means of the score, bias (counted from the
+        midpoint of the data). In the SAT phase q is the overlap of two typical solutions; see :attr:`variance`.
+    x : float
+        Susceptibility in the UNSAT phase; the spread w = q₀ - q of the solutions in the SAT phase.
+    k_hat, x_hat, q_hat, r_hat : float
+        Conjugates, signs such that q̂, r̂ > 0. k̂ is the multiplier of the sphere (of either sign) or the ridge of an SVM.
+    train_loss, train_error : float
+        Mean over the training set with its weights.
+    phase : str
+        "UNSAT"; "SAT" where zero loss is possible (then these are typical zero-loss weights); "COLLAPSED" where no
+        weights lower the loss and the classifier answers the majority class (q = r = 0, the hats are undefined).
+    converged : bool
+        Whether ``residual <= tol``. Where it is False every number is NaN.
+    residual : float
+        Largest relative violation of the saddle-point equations.
+    n_iter : int
+        Newton iterations, over all attempts.
+    kappa, weight_pos, weight_neg, loss
+        What was asked.
+    """
+
+    q: float
+    r: float
+    b: float
+    x: float
+    k_hat: float
+    x_hat: float
+    q_hat: float
+    r_hat: float
+    train_loss: float
+    train_error: float
+    residual: float
+    n_iter: int
+    phase: str
+    converged: bool
+    kappa: float
+    weight_pos: float
+    weight_neg: float
+    loss: str
+
+    @property
+    def variance(self):
+        """Variance of a test score: q, and q + w in the SAT phase."""
+        return self.q + np.where(np.asarray(self.phase) == "SAT", self.x, 0.0)
+
+    @property
+    def metrics(self):
+        """Test metrics of this solution, as :class:`rbal.Metrics`."""
+        return Metrics(self.variance, self.r, self.b)
+
+    def __getitem__(self, index):
+        """One point, or some, of a sweep."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Solution(**{k: v if k == "loss" else _item(v[index]) for k, v in values.items()})
+
+
+def solve(
+    moments,
+    alpha_pos,
+    alpha_neg,
+    kappa=None,
+    *,
+    model="perceptron",
+    loss="hinge",
+    lam=None,
+    weight_pos=1.0,
+    weight_neg=1.0,
+    fit_bias=True,
+    tol=1e-10,
+    max_iter=200,
+):
+    """Order parameters of a linear classifier trained on the two classes, in the high-dimensional limit.
+
+    Parameters
+    ----------
+    moments : Moments
+        Statistics of the classes.
+    alpha_pos, alpha_neg : float
+        Class sizes over L.
+    kappa : float, optional
+        Margin; 1 by default, and 0 (no shift) for the logistic loss.
+    model : {"perceptron", "svm"}
+        Weights on the sphere ‖J‖² = L·Q, or with the ridge ``lam``/2 ‖J‖² added to the summed loss.
+    loss : {"hinge", "squared_hinge", "square", "logistic"}
+        Of the signed score u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)).
+    lam : float
+        Ridge of the SVM. scikit-learn's C is 1/lam, on inputs divided by √L.
+    weight_pos, weight_neg : float
+        Factors on the loss of each class: class weights, or multiplicities of oversampling.
+    fit_bias : bool
+        Whether a bias is trained; without it b = 0, which is the midpoint of the data.
+    tol : float
+        Residual at which to stop.
+    max_iter : int
+        Newton iterations an attempt.
+
+    Returns
+    -------
+    Solution
+
+    Warns
+    -----
+    ConvergenceWarning
+        When no attempt reaches ``tol``; the solution then holds NaN.
+
+    Examples
+    --------
+    >>> import rbal
+    >>> classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    >>> sol = rbal.solve(classes, alpha_pos=2.0, alpha_neg=5.0, kappa=0.5)
+    >>> sol.phase, bool(sol.converged)
+    ('UNSAT', True)
+    >>> print(f"BA {sol.metrics.ba():.4f}, at the best threshold {sol.metrics.best_ba():.4f}")
+    BA 0.5847, at the best threshold 0.6397
+    """
+    mode, loss_id, point = _checked(
+        moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
+    )
+    if any(np.ndim(value) for value in point):
+        raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
+    from ._solver import N_COLUMNS, walk
+
+    points, out = np.array([point]), np.empty((1, N_COLUMNS))
+    norm = float(moments.Q)
+    walk(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), out)
+    return _solution(out[0], points[0], loss, ())
+
+
+def sweep(
+    moments,
+    alpha_pos,
+    alpha_neg,
+    kappa=None,
+    *,
+    model="perceptron",
+    loss="hinge",
+    lam=None,
+    weight_pos=1.0,
+    weight_neg=1.0,
+    fit_bias=True,
+    tol=1e-10,
+    max_iter=200,
+):
+    """:func:`solve` over arrays that broadcast, compiled, warm-started and on all cores.
+
+    Neighbours along the last axis start from each other. The result does not depend on the number of threads.
+
+    Parameters
+    ----------
+    moments, model, loss, fit_bias, tol, max_iter
+        As in :func:`solve`.
+    alpha_pos, alpha_neg, kappa, lam, weight_pos, weight_neg : float or array
+        As in :func:`solve`.
+
+    Returns
+    -------
+    Solution
+        With arrays of the broadcast shape as attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, rbal
+    >>> classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    >>> rbal.sweep(classes, alpha_pos=2.0, alpha_neg=np.array([1.0, 2.0, 4.0]), kappa=0.5).metrics.ba().round(4)
+    array([0.5847, 0.6205, 0.5847])
+    """
+    mode, loss_id, point = _checked(
+        moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
+    )
+    try:
+        columns = np.broadcast_arrays(*point)
+    except ValueError as error:
+        names = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")
+        shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in zip(names, point, strict=True))
+        raise ValueError(f"arrays must broadcast, got shapes {shapes}") from error
+    from ._solver import N_COLUMNS, walk_parallel
+
+    points = np.stack([c.ravel() for c in columns], axis=1)
+    out = np.empty((len(points), N_COLUMNS))
+    norm = float(moments.Q)
+    walk_parallel(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), CHUNK, out)
+    return _solution(out.T, points.T, loss, columns[0].shape)
+
+
+def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter):
+    """Arguments of a solve as the compiled solver takes them."""
+    from ._kernels import RIDGE, UNSAT
+    from .losses import LOSSES
+
+    if not isinstance(moments, Moments):
+        raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
+    one_of("model", model, MODELS)
+    one_of("loss", loss, tuple(LOSSES))
+    if kappa is None:
+        kappa = 0.0 if loss == "logistic" else 1.0
+    kappa = in_range("kappa", kappa, 0.0, open_low=loss == "square" or (model == "svm" and loss != "logistic"))
+    if model == "svm":
+        if lam is None:
+            raise ValueError("lam must be given for model='svm'")
+        lam = in_range("lam", lam, 0.0, open_low=True)
+    elif lam is not None:
+        raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
+    in_range("tol", tol, 1e-14)
+    positive_int("max_iter", max_iter)
+    point = (
+        kappa,
+        in_range("alpha_pos", alpha_pos, 0.0, open_low=True),
+        in_range("alpha_neg", alpha_neg, 0.0, open_low=True),
+        in_range("weight_pos", weight_pos, 0.0, open_low=True),
+        in_range("weight_neg", weight_neg, 0.0, open_low=True),
+        0.0 if lam is None else lam,
+    )
+    return (RIDGE if model == "svm" else UNSAT), LOSSES[loss], point
+
+
+def _solution(out, points, loss, shape):
+    from ._solver import COLUMNS
+
+    values = {name: _item(out[i].reshape(shape)) for i, name in enumerate(COLUMNS)}
+    asked = {"kappa": points[0], "weight_pos": points[3], "weight_neg": points[4]}
+    values |= {name: _item(value.reshape(shape)) for name, value in asked.items()}
+    phase, converged = out[12].reshape(shape).astype(int), out[13].reshape(shape).astype(bool)
+    values["n_iter"] = _item(out[11].reshape(shape).astype(int))
+    values["phase"], values["converged"] = _item(PHASES[phase]), _item(converged)
+    if not np.all(converged):
+        missed = int(np.size(converged) - np.sum(converged))
+        warnings.warn(
+            f"{missed} of {np.size(converged)} saddle points did not converge: their values are NaN",
+            _convergence_warning(),
+            stacklevel=3,
+        )
+    return Solution(**values, loss=loss)
+
+
+def _item(value):
+    """A Python scalar from a zero-dimensional array, else the array."""
+    return value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
+
+
+def _convergence_warning():
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning
+
+
+def __getattr__(name):
+    if name == "ConvergenceWarning":  # scikit-learn's own, imported only by those who ask for it
+        return _convergence_warning()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
