@@ -16,16 +16,6 @@ from .losses import HINGE, LOGISTIC, expectations
 UNSAT, SAT, EDGE, RIDGE = range(4)
 
 
-class Spectrum(NamedTuple):
-    """Distinct eigenvalues, with everything divided by L so that each 1/L Σᵢ is a plain sum."""
-
-    lam: np.ndarray  # ascending
-    g: np.ndarray  # how many directions, per site
-    s: np.ndarray  # squared shift along them, per site
-    g_null: float  # directions that neither vary nor separate, per site: absent from the arrays
-    shift: float  # smallest eigenvalue, 0 with g_null: k̂ > -x̂·shift
-
-
 class Problem(NamedTuple):
     """One saddle point to solve. Pairs are (positive class, negative class)."""
 
@@ -106,9 +96,9 @@ def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
     With directions that neither vary nor separate, weight put there costs nothing: ζ = 0 where the rest falls short.
     """
     r_hat2 = r_hat * r_hat
-    if mode != SAT and spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0:
-        if norm_and_slope(mode, spectrum, 0.0, x_hat, q_hat, r_hat2)[0] <= norm:
-            return 0.0
+    free = mode != SAT and spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0
+    if free and norm_and_slope(mode, spectrum, 0.0, x_hat, q_hat, r_hat2)[0] <= norm:
+        return 0.0
     total = q_hat * (spectrum.g * spectrum.lam).sum() + r_hat2 * spectrum.s.sum()
     entropy = spectrum.g.sum() + spectrum.g_null if mode == SAT else 0.0
     lo, hi = 0.0, (entropy + math.sqrt(entropy * entropy + 4.0 * norm * total)) / (2.0 * norm)
@@ -166,7 +156,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
     loss, weight = problem.loss, problem.weight
     b, lo, hi, step = guess, -math.inf, math.inf, math.sqrt(q)
     up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
-    if (loss == HINGE or loss == LOGISTIC) and abs(up - down) <= 4e-16 * up:
+    if loss in (HINGE, LOGISTIC) and abs(up - down) <= 4e-16 * up:
         # Balanced forces that saturate (nearly every sample below its margin) fix b only through the rest.
         middle = 0.5 * (weight[0] - weight[1]) * x + 0.5 * (problem.kappa[1] - problem.kappa[0])
         _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
@@ -296,8 +286,6 @@ def evaluate(problem, spectrum, y, work, res, step):
     m[2, 0] -= 0.5 * res[2]
     m[2, 2] -= 1.0 / root_q
     solve3(m, res, step)
-    if mode == EDGE and not math.isfinite(step[1]):
-        return False
     return True
 
 

@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit, prange
 
 from ._gauss import cdf, jit
-from ._kernels import B, EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, Problem, R, Spectrum, data_side, newton
+from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton
 from .losses import HINGE, LOGISTIC, LOGISTIC_WIDEST, constraint_of, edge_of, force, mean_loss
+from .moments import Spectrum
 
-COLLAPSED = 2  # a phase, beside UNSAT and SAT: no weight is worth its loss, and the classifier answers the major class
+COLLAPSED = 2  # a phase beside UNSAT and SAT: no weights lower the loss
 
 # Columns of a result.
 COLUMNS = (

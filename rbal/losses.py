@@ -31,7 +31,7 @@ LOSSES = {"hinge": HINGE, "squared_hinge": SQUARED_HINGE, "square": SQUARE, "log
 @jit
 def constraint_of(loss):
     """The hard constraint that a vanishing loss imposes; -1 for the logistic loss, which never vanishes."""
-    if loss == HINGE or loss == SQUARED_HINGE:
+    if loss in (HINGE, SQUARED_HINGE):
         return INEQUALITY
     if loss == SQUARE:
         return EQUALITY

@@ -1,8 +1,8 @@
 r"""How the scores are distributed, on test data and on the training set.
 
-A test score is Gaussian. A training score has been moved by the training: :math:`u = y\Delta` is the proximal step of a
-Gaussian :math:`u_0\sim\mathcal N(r/2 - yb, q)`, which leaves a gap below the margin of the hinge and an atom on it. In the
-SAT phase it is a Gaussian cut at the margin, averaged over the solutions.
+A test score is Gaussian. A training score has been moved by the training: :math:`u = y\Delta` is the proximal step of
+a Gaussian :math:`u_0\sim\mathcal N(r/2 - yb, q)`, which shifts the hinge's violators towards the margin and leaves an
+atom on it. In the SAT phase it is a Gaussian cut at the margin, averaged over the solutions.
 """
 
 import numpy as np

@@ -10,8 +10,8 @@ from scipy.special import log_ndtr, ndtr
 
 from ._validation import in_range, positive_int, real_array
 
-# Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that the
-# error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
+# Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
+# the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
 _STEP = 1.0 / 64.0
 _NODES = np.arange(-9.5, 9.5 + _STEP / 2, _STEP)
 _WEIGHTS = _STEP * np.exp(-0.5 * _NODES**2) / np.sqrt(2.0 * np.pi)

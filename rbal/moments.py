@@ -6,6 +6,7 @@ eigenvectors, so that one eigendecomposition, made here once, serves every later
 """
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import helmert
@@ -13,6 +14,16 @@ from scipy.linalg import helmert
 from ._validation import in_range, one_of, positive_int, real_array
 
 SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
+
+
+class Spectrum(NamedTuple):
+    """Distinct eigenvalues, with everything divided by L so that each 1/L Σᵢ is a plain sum."""
+
+    lam: np.ndarray  # ascending
+    g: np.ndarray  # how many directions, per site
+    s: np.ndarray  # squared shift along them, per site
+    g_null: float  # directions that neither vary nor separate, per site: absent from the arrays
+    shift: float  # smallest eigenvalue, 0 with g_null: k̂ > -x̂·shift
 
 
 class Moments:
@@ -207,8 +218,6 @@ class Moments:
     @cached_property
     def _spectrum(self):
         """What the compiled solver takes: equal eigenvalues merged, free directions counted apart."""
-        from ._kernels import Spectrum
-
         values, squares = self._eigen
         null = int(np.searchsorted(values, 0.0, side="right"))
         null_shift = squares[:null].sum()

@@ -1,8 +1,8 @@
 r"""Where the data become separable: the SAT/UNSAT surface.
 
 Below the critical margin :math:`\kappa_c(\alpha^+,\alpha^-)` some weights on the sphere leave no loss. The surface is
-reached from the UNSAT side as :math:`x\to\infty` and from the SAT side as :math:`w\to0`; on it only :math:`xf=(\kappa-u_0)_+`
-survives, whatever the loss and its weights, and the margin itself becomes the unknown.
+reached from the UNSAT side as :math:`x\to\infty` and from the SAT side as :math:`w\to0`; on it only
+:math:`xf=(\kappa-u_0)_+` survives, whatever the weights on the classes, and the margin itself becomes the unknown.
 """
 
 import warnings
@@ -10,8 +10,11 @@ import warnings
 import numpy as np
 from scipy.optimize import brentq
 
+from ._solver import edges
 from ._validation import in_range
+from .losses import HINGE
 from .moments import Moments
+from .saddle import convergence_warning
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks
 
@@ -43,10 +46,6 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     >>> print(f"{abs(critical_margin(noise, 1.0, 1.0)):.6f}")
     0.000000
     """
-    from ._solver import edges
-    from .losses import HINGE
-    from .saddle import ConvergenceWarning
-
     if not isinstance(moments, Moments):
         raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
     pos, neg = np.broadcast_arrays(
@@ -60,7 +59,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
         out[bad] = np.nan
         warnings.warn(
             f"{bad.sum()} of {bad.size} critical margins did not converge: they are NaN",
-            ConvergenceWarning,
+            convergence_warning(),
             stacklevel=2,
         )
     return out[:, 0].reshape(pos.shape)[()]
@@ -86,8 +85,8 @@ def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
     --------
     >>> import rbal
     >>> noise = rbal.Moments.real([0.0], [0.0], [1.0])
-    >>> round(critical_alpha(noise, kappa=0.0), 6)
-    2.0
+    >>> print(f"{critical_alpha(noise, kappa=0.0):.6f}")
+    2.000000
     """
     kappa = in_range("kappa", kappa, 0.0)
     rho_pos = in_range("rho_pos", rho_pos, 0.0, 1.0, open_low=True)

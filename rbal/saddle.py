@@ -5,7 +5,8 @@ eigenvalues; the data side is three Gaussian expectations of the loss. What is l
 :math:`\log q, \log x` and :math:`r`: for given values the bias solves a monotone equation, and so does the
 multiplier :math:`\hat k` of the sphere. Newton's method with the analytic Jacobian closes the rest in some six
 iterations. Where it fails, the solver looks for the reason: the data are separable (the SAT phase, with its own
-equations), the weights of an SVM vanish, or the start was poor, and then it follows the solution from an easier problem.
+equations), the weights of an SVM vanish, or the start was poor, and then it follows the solution from an easier
+problem.
 """
 
 import warnings
@@ -13,12 +14,15 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from ._kernels import RIDGE, UNSAT
+from ._solver import N_COLUMNS, walk, walk_parallel
 from ._validation import in_range, one_of, positive_int
+from .losses import LOSSES
 from .metrics import Metrics
 from .moments import Moments
 
 MODELS = ("perceptron", "svm")
-PHASES = np.array(["UNSAT", "SAT", "COLLAPSED"])
+PHASES = ("UNSAT", "SAT", "COLLAPSED")
 CHUNK = 64  # points of a sweep that share one warm-started walk
 
 
@@ -81,8 +85,9 @@ class Solution:
 
     def __getitem__(self, index):
         """One point, or some, of a sweep."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Solution(**{k: v if k == "loss" else _item(v[index]) for k, v in values.items()})
+        *arrays, loss = (getattr(self, f.name) for f in fields(self))
+        parts = [np.asarray(a)[index] for a in arrays]
+        return Solution(*(p.item() if np.ndim(p) == 0 else p for p in parts), loss)
 
 
 def solve(
@@ -142,19 +147,19 @@ def solve(
     >>> sol.phase, bool(sol.converged)
     ('UNSAT', True)
     >>> print(f"BA {sol.metrics.ba():.4f}, at the best threshold {sol.metrics.best_ba():.4f}")
-    BA 0.5847, at the best threshold 0.6397
+    BA 0.6259, at the best threshold 0.6453
     """
     mode, loss_id, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
     )
-    if any(np.ndim(value) for value in point):
+    points, out = np.array(point), np.empty((1, N_COLUMNS))
+    if points.ndim != 1:
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
-    from ._solver import N_COLUMNS, walk
-
-    points, out = np.array([point]), np.empty((1, N_COLUMNS))
     norm = float(moments.Q)
-    walk(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), out)
-    return _solution(out[0], points[0], loss, ())
+    walk(mode, loss_id, moments._spectrum, points[None], norm, bool(fit_bias), float(tol), int(max_iter), out)
+    *numbers, n_iter, phase, converged = out[0].tolist()
+    _warn_unless(bool(converged))
+    return Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), point[0], *point[3:5], loss)
 
 
 def sweep(
@@ -193,7 +198,7 @@ def sweep(
     >>> import numpy as np, rbal
     >>> classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
     >>> rbal.sweep(classes, alpha_pos=2.0, alpha_neg=np.array([1.0, 2.0, 4.0]), kappa=0.5).metrics.ba().round(4)
-    array([0.5847, 0.6205, 0.5847])
+    array([0.6064, 0.6311, 0.6313])
     """
     mode, loss_id, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
@@ -204,20 +209,19 @@ def sweep(
         names = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")
         shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in zip(names, point, strict=True))
         raise ValueError(f"arrays must broadcast, got shapes {shapes}") from error
-    from ._solver import N_COLUMNS, walk_parallel
-
     points = np.stack([c.ravel() for c in columns], axis=1)
     out = np.empty((len(points), N_COLUMNS))
     norm = float(moments.Q)
     walk_parallel(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), CHUNK, out)
-    return _solution(out.T, points.T, loss, columns[0].shape)
+    *numbers, n_iter, phase, converged = (column.reshape(columns[0].shape) for column in out.T)
+    converged = converged.astype(bool)
+    _warn_unless(converged)
+    phase = np.array(PHASES)[phase.astype(int)]
+    return Solution(*numbers, n_iter.astype(int), phase, converged, columns[0], *columns[3:5], loss)
 
 
 def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter):
     """Arguments of a solve as the compiled solver takes them."""
-    from ._kernels import RIDGE, UNSAT
-    from .losses import LOSSES
-
     if not isinstance(moments, Moments):
         raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
     one_of("model", model, MODELS)
@@ -244,37 +248,24 @@ def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos,
     return (RIDGE if model == "svm" else UNSAT), LOSSES[loss], point
 
 
-def _solution(out, points, loss, shape):
-    from ._solver import COLUMNS
-
-    values = {name: _item(out[i].reshape(shape)) for i, name in enumerate(COLUMNS)}
-    asked = {"kappa": points[0], "weight_pos": points[3], "weight_neg": points[4]}
-    values |= {name: _item(value.reshape(shape)) for name, value in asked.items()}
-    phase, converged = out[12].reshape(shape).astype(int), out[13].reshape(shape).astype(bool)
-    values["n_iter"] = _item(out[11].reshape(shape).astype(int))
-    values["phase"], values["converged"] = _item(PHASES[phase]), _item(converged)
+def _warn_unless(converged):
     if not np.all(converged):
-        missed = int(np.size(converged) - np.sum(converged))
         warnings.warn(
-            f"{missed} of {np.size(converged)} saddle points did not converge: their values are NaN",
-            _convergence_warning(),
+            f"{np.sum(np.logical_not(converged))} of {np.size(converged)} saddle points did not converge: "
+            "their values are NaN",
+            convergence_warning(),
             stacklevel=3,
         )
-    return Solution(**values, loss=loss)
 
 
-def _item(value):
-    """A Python scalar from a zero-dimensional array, else the array."""
-    return value.item() if np.ndim(value) == 0 and hasattr(value, "item") else value
-
-
-def _convergence_warning():
+def convergence_warning():
+    """scikit-learn's warning class, imported only when it is needed."""
     from sklearn.exceptions import ConvergenceWarning
 
     return ConvergenceWarning
 
 
 def __getattr__(name):
-    if name == "ConvergenceWarning":  # scikit-learn's own, imported only by those who ask for it
-        return _convergence_warning()
+    if name == "ConvergenceWarning":
+        return convergence_warning()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
