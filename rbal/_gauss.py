@@ -21,7 +21,7 @@ INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
 _x, _w = np.polynomial.legendre.leggauss(12)
 GL_NODES, GL_WEIGHTS = 0.5 * (_x + 1.0), 0.5 * _w
 
-Z_MAX = 9.5  # beyond this many standard deviations a Gaussian has mass 2e-21
+Z_MAX = 8.5  # a Gaussian has mass 2e-17 beyond
 
 
 @jit

@@ -241,7 +241,7 @@ def inequality(kappa, w, mu, q):
     end = (kappa - mu + s * Z_MAX) / sw
     a1 = a2 = a3 = a4 = b1 = b2 = b3 = c2 = d2 = 0.0
     while t < end:
-        width = min(max(1.5, 0.4 * t), 1.2 * s / sw)
+        width = min(max(1.5, 0.4 * t), 1.7 * s / sw)
         following = t + width
         if following >= end:
             width, following = end - t, end

@@ -1,0 +1,114 @@
+"""Print every benchmark: ``python -m benchmarks``."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import rbal
+
+from . import dense
+
+
+def best_of(function, repeats):
+    """Shortest of some runs, in seconds: the run least disturbed by the rest of the machine."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def features(L, seed=2024):
+    """Correlated real features and two means, as a (means, covariance) problem of size L."""
+    rng = np.random.default_rng(seed)
+    mix = rng.normal(size=(L, L)) / np.sqrt(L)
+    C = mix @ mix.T + 0.1 * np.eye(L)
+    delta = rng.normal(size=L)
+    return C, delta, (delta / (2 * np.sqrt(L)), -delta / (2 * np.sqrt(L)))
+
+
+def one_solve(L=100):
+    """One solve after compilation, from moments to order parameters; the eigendecomposition is made once before."""
+    C, delta, means = features(L)
+    classes = rbal.Moments.real(*means, C)
+    sol = rbal.solve(classes, 2.0, 5.0, 0.5)
+    ours = best_of(lambda: [rbal.solve(classes, 2.0, 5.0, 0.5) for _ in range(1000)], 5) / 1000
+    theirs = best_of(lambda: dense.solve(C, delta, 2.0, 5.0, 0.5), 3)
+    off = np.abs(np.subtract(dense.solve(C, delta, 2.0, 5.0, 0.5), (sol.q, sol.r, sol.b))).max()
+    return f"one solve, L = {L}", ours, theirs, 1000, f"the baseline is off by {off:.0e}"
+
+
+def dense_sweep(L=784, points=100, baseline_points=1):
+    """A sweep over imbalance with a dense covariance, eigendecomposition included."""
+    C, delta, means = features(L)
+    alpha_neg = np.linspace(0.5, 10.0, points)
+    rbal.sweep(rbal.Moments.real(*means, C), 2.0, alpha_neg[:2], 0.5)
+    ours = best_of(lambda: rbal.sweep(rbal.Moments.real(*means, C), 2.0, alpha_neg, 0.5), 5)
+    some = alpha_neg[:: points // baseline_points][:baseline_points]
+    theirs = best_of(lambda: [dense.solve(C, delta, 2.0, a, 0.5) for a in some], 1) * points / baseline_points
+    note = f"baseline: {baseline_points} of {points} points in full, times {points // baseline_points}"
+    return f"{points}-point sweep, L = {L}, dense", ours, theirs, 3000, note
+
+
+def cost_against_size():
+    """Time of one point of a sweep against the number of eigenvalues."""
+    rows = []
+    for D in (100, 1_000, 10_000, 100_000):
+        rng = np.random.default_rng(D)
+        classes = rbal.Moments.real(rng.normal(size=D) / np.sqrt(D), np.zeros(D), rng.gamma(2.0, 0.5, size=D) + 0.05)
+        alpha_neg = np.linspace(2.0, 10.0, 128)
+        rbal.sweep(classes, 2.0, alpha_neg, 0.5)
+        rows.append((D, best_of(lambda c=classes, a=alpha_neg: rbal.sweep(c, 2.0, a, 0.5), 5) / alpha_neg.size))
+    return rows
+
+
+def many_points(n=1_000_000):
+    """A million points of a sweep at L = 100."""
+    C, _, means = features(100)
+    classes = rbal.Moments.real(*means, C)
+    rho = np.linspace(0.05, 0.95, n // 1000)
+    kappa = np.geomspace(0.5, 10.0, 1000)[:, None]
+    start = time.perf_counter()
+    sols = rbal.sweep(classes, 8.0 * (1.0 - rho), 8.0 * rho, kappa)
+    return n, time.perf_counter() - start, bool(sols.converged.all())
+
+
+def start_up():
+    """CPU seconds of ``import rbal``, wall seconds of the first solve in a new process with a warm cache."""
+    program = (
+        "import time; a = time.process_time(); import rbal; b = time.process_time(); c = time.perf_counter();"
+        "rbal.solve(rbal.Moments.ising(m=0.4, delta=1.0, L=100), 2.0, 5.0, 0.5);"
+        "print(b - a, time.perf_counter() - c)"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True) for _ in range(3)
+    ]
+    return np.min([[float(value) for value in run.stdout.split()] for run in runs], axis=0)
+
+
+def main():
+    """Print the tables."""
+    print(
+        f"rbal {rbal.__version__}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores\n"
+    )
+    print("Against the published way: dense A inverted in each of 150 damped steps")
+    print(f"  {'':36}{'ours':>12}{'baseline':>12}{'ratio':>10}{'claim':>9}")
+    for name, ours, theirs, claim, note in (one_solve(), dense_sweep()):
+        print(f"  {name:36}{1e3 * ours:>9.3f} ms{1e3 * theirs:>9.0f} ms{theirs / ours:>10,.0f}{claim:>9,}   {note}")
+    print("\nOne point of a sweep against the number of eigenvalues D")
+    rows = cost_against_size()
+    for D, seconds in rows:
+        print(f"  D = {D:<8,}{1e6 * seconds:>10.1f} µs{1e9 * seconds / D:>10.1f} ns per eigenvalue")
+    n, seconds, converged = many_points()
+    print(f"\n{n:,} points at L = 100: {seconds:.1f} s, {1e6 * seconds / n:.1f} µs each, all converged: {converged}")
+    cpu, first = start_up()
+    print(f"import rbal: {cpu:.3f} s of CPU; first solve in a new process, warm cache: {first:.2f} s")
+
+
+if __name__ == "__main__":
+    main()
