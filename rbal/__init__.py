@@ -21,8 +21,9 @@ _HOME = {
     "large_margin": "limits",
     "large_margin_error": "limits",
     "gardner_capacity": "limits",
+    "SphericalPerceptron": "learners",
 }
-_MODULES = ("limits", "losses", "margins", "metrics", "moments", "phases", "plotting", "saddle")
+_MODULES = ("learners", "limits", "losses", "margins", "metrics", "moments", "phases", "plotting", "saddle")
 
 __all__ = sorted([*_HOME, "__version__"])
 

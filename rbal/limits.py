@@ -10,10 +10,11 @@ from .moments import Moments
 
 
 class LargeMargin(NamedTuple):
-    """Order parameters as κ → ∞ at balance, where b = 0 and x̂ = 0."""
+    """Order parameters as κ → ∞ at balance, where x̂ = 0 and b = (c⁺ - c⁻)x/2."""
 
     q: float
     r: float
+    b: float
     x: float
     k_hat: float
     q_hat: float
@@ -25,7 +26,8 @@ def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.
 
     Every sample lies below its margin and pulls with its full weight, so that A = k̂ and all is explicit. With one
     eigenvalue q* = 1 - m² and u² = ‖δ‖²/L this is the paper's r* = u √(αu²/(4q* + αu²)) and
-    x* = √(q*(u² - r*²)/α)/u, α = α⁺ + α⁻.
+    x* = √(q*(u² - r*²)/α)/u, α = α⁺ + α⁻. With unequal weights the bias is the limit of a slow approach, with
+    corrections of order 1/κ; all else is reached exponentially fast.
 
     Parameters
     ----------
@@ -60,7 +62,8 @@ def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.
     r_hat = 0.5 * (a_pos * c_pos + a_neg * c_neg)
     k_hat = np.sqrt((q_hat * lam.sum() + r_hat**2 * d2.sum()) / (L * moments.Q))
     q = (q_hat * (lam**2).sum() + r_hat**2 * (lam * d2).sum()) / (L * k_hat**2)
-    return LargeMargin(q, r_hat * d2.sum() / (L * k_hat), lam.sum() / (L * k_hat), k_hat, q_hat, r_hat)
+    x = lam.sum() / (L * k_hat)
+    return LargeMargin(q, r_hat * d2.sum() / (L * k_hat), 0.5 * (c_pos - c_neg) * x, x, k_hat, q_hat, r_hat)
 
 
 def large_margin_error(u, q):
@@ -88,6 +91,15 @@ def large_margin_error(u, q):
 
 def gardner_capacity(kappa):
     r"""α_c(κ) = 1/∫_{-κ}^∞ (t + κ)² Dt: patterns a perceptron can store with random labels, per weight.
+
+    Parameters
+    ----------
+    kappa : float or array
+        Margin.
+
+    Returns
+    -------
+    float or ndarray
 
     Examples
     --------

@@ -8,6 +8,7 @@ atom on it. In the SAT phase it is a Gaussian cut at the margin, averaged over t
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
+from ._gauss import GL_NODES, GL_WEIGHTS, Z_MAX
 from ._validation import one_of, real_array
 from .saddle import Solution
 
@@ -73,14 +74,26 @@ def train_density(solution, delta, label):
 
 
 def _cut_gaussian(u, mu, s, sw, kappa):
-    """∫ Dξ N(u; μ + sξ, w) θ(u - κ) / H((κ - μ - sξ)/√w), eq. (DeltaDistrTrain) at zero loss."""
-    total = np.hypot(s, sw)
-    # Given u, ξ is normal: integrate 1/H over it.
-    mean, spread = s * (u - mu) / total**2, sw / total
-    z = np.linspace(-9.5, 9.5, 381)
-    xi = mean[..., None] + spread * z
-    inverse = np.exp(-log_ndtr((mu + s * xi - kappa) / sw) - 0.5 * z * z) / np.sqrt(2.0 * np.pi)
-    return np.where(u >= kappa, _normal(u, mu, total) * inverse.sum(axis=-1) * (z[1] - z[0]), 0.0)
+    """∫ Dξ N(u; μ + sξ, w) θ(u - κ) / H((κ - μ - sξ)/√w), eq. (DeltaDistrTrain) at zero loss.
+
+    1/H = 1 + Φ/H: the first part is a Gaussian, the second lives where t = (κ - μ - sξ)/√w is not very negative, and
+    is integrated over t on panels that follow both the Gaussian and the corner at t = 0.
+    """
+    t_end = min((kappa - mu + Z_MAX * s) / sw, 1e12)
+    edges = [max((kappa - mu - Z_MAX * s) / sw, -9.0)]
+    while edges[-1] < t_end:
+        edges.append(min(edges[-1] + min(max(1.0, 0.3 * edges[-1]), 1.2 * s / sw), t_end))
+    edges = np.array(edges)
+    t = (edges[:-1, None] + np.diff(edges)[:, None] * GL_NODES).ravel()
+    weight = (np.diff(edges)[:, None] * GL_WEIGHTS).ravel() * _normal(kappa - sw * t, mu, s) * sw
+    density = np.zeros(u.shape)
+    above = u >= kappa
+    v = (u[above] - kappa) / sw
+    # N(u; u0, w) Φ/H in logs, since both factors may be huge
+    log_rest = -0.5 * (v[..., None] + t) ** 2 + log_ndtr(t) - log_ndtr(-t)
+    rest = np.exp(log_rest) @ weight / (np.sqrt(2.0 * np.pi) * sw)
+    density[above] = _normal(u[above], mu, np.hypot(s, sw)) + rest
+    return density
 
 
 def _normal(u, mu, s):

@@ -8,7 +8,7 @@ depend on it, of the share :math:`\varphi^+` of positives in the test set.
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from ._validation import in_range, positive_int, real_array
+from ._validation import in_range, one_of, positive_int, real_array
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
 # the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
@@ -54,6 +54,7 @@ class Metrics:
 
     def density(self, delta, label):
         """Probability density of the test score of class ``label`` (+1 or -1)."""
+        one_of("label", label, (1, -1))
         z = (np.asarray(delta, float) - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
         return np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * self.q)
 
@@ -104,36 +105,36 @@ class Metrics:
         positive = s * np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi) + gap * ndtr(t)
         return np.where(self.q == 0, np.maximum(gap, 0.0), positive)[()]
 
-    def _odds(self, top, bottom, phi_top, phi_bottom):
-        """φ_top Φ(top) / (φ_top Φ(top) + φ_bottom Φ(bottom)), also where both underflow."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log_ratio = np.log(phi_bottom) - np.log(phi_top) + log_ndtr(bottom) - log_ndtr(top)
-            return 1.0 / (1.0 + np.exp(log_ratio))
+    def _purity(self, label, threshold, phi_pos, *, right=True):
+        """Share of class ``label`` among what is predicted as that class (or, not right, among the other answer)."""
+        phi = np.asarray(_share(phi_pos))
+        side = label if right else -label  # which answer is given
+        of, other = side * self._z(label, threshold), side * self._z(-label, threshold)
+        phi_of, phi_other = (phi, 1.0 - phi) if label > 0 else (1.0 - phi, phi)
+        return _share_of(of, other, phi_of, phi_other, self.r if right else -self.r)
 
     def ppv(self, phi_pos, threshold=0.0):
         """Positive predictive value (precision)."""
-        phi = _share(phi_pos)
-        return self._odds(self._z(+1, threshold), self._z(-1, threshold), phi, 1.0 - phi)
+        return self._purity(+1, threshold, phi_pos)
 
     def npv(self, phi_pos, threshold=0.0):
         """Negative predictive value."""
-        phi = _share(phi_pos)
-        return self._odds(-self._z(-1, threshold), -self._z(+1, threshold), 1.0 - phi, phi)
+        return self._purity(-1, threshold, phi_pos)
 
     def fdr(self, phi_pos, threshold=0.0):
-        """False discovery rate, 1 - PPV."""
-        phi = _share(phi_pos)
-        return self._odds(self._z(-1, threshold), self._z(+1, threshold), 1.0 - phi, phi)
+        """False discovery rate, 1 - PPV: negatives among the positive answers."""
+        return self._purity(-1, threshold, phi_pos, right=False)
 
     def fomr(self, phi_pos, threshold=0.0):
-        """False omission rate, 1 - NPV."""
-        phi = _share(phi_pos)
-        return self._odds(-self._z(+1, threshold), -self._z(-1, threshold), phi, 1.0 - phi)
+        """False omission rate, 1 - NPV: positives among the negative answers."""
+        return self._purity(+1, threshold, phi_pos, right=False)
 
     def f1(self, phi_pos, threshold=0.0):
         """Harmonic mean of precision and recall."""
         phi, tpr = _share(phi_pos), self.tpr(threshold)
-        return 2.0 * phi * tpr / (phi * (1.0 + tpr) + (1.0 - phi) * self.fpr(threshold))
+        total = phi * (1.0 + tpr) + (1.0 - phi) * self.fpr(threshold)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(total == 0, 0.0, 2.0 * phi * tpr / total)[()]
 
     def fm(self, phi_pos, threshold=0.0):
         """Fowlkes–Mallows index, √(PPV·TPR)."""
@@ -146,7 +147,7 @@ class Metrics:
         spread = (phi * tpr + (1.0 - phi) * fpr) * (phi * fnr + (1.0 - phi) * tnr)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.sqrt(phi * (1.0 - phi)) * (tpr * tnr - fpr * fnr) / np.sqrt(spread)
-        return np.where(spread > 0, value, 0.0)[()]
+        return np.where(spread == 0, 0.0, value)[()]
 
     def auc(self):
         """Area under the ROC curve, P(Δ⁺ > Δ⁻)."""
@@ -160,34 +161,48 @@ class Metrics:
         with np.errstate(divide="ignore", invalid="ignore"):
             s = np.where((self.q == 0) & (self.r == 0), 0.0, self.r / np.sqrt(self.q))[..., None]
         # over scores γ = μ₊ + √q z: TPR = H(z), FPR = H(z + s), weight |dTPR| = Dz
-        return self._odds(-_NODES, -_NODES - s, phi, 1.0 - phi) @ _WEIGHTS
+        return _share_of(-_NODES, -_NODES - s, phi, 1.0 - phi, self.r[..., None]) @ _WEIGHTS
 
     def roc(self, n=201):
-        """(FPR, TPR) at n thresholds, from (0, 0) to (1, 1), evenly spread along the curve's two halves."""
-        threshold = self._thresholds(n)
-        q, r, b = (a[..., None] for a in (self.q, self.r, self.b))
-        curve = Metrics(q, r, b)
+        """(FPR, TPR) at n thresholds, from (0, 0) to (1, 1)."""
+        curve, threshold = self._curve(n)
         return curve.fpr(threshold), curve.tpr(threshold)
 
     def prc(self, phi_pos, n=201):
         """(recall, precision) at n thresholds, from recall 0 to recall 1."""
-        threshold = self._thresholds(n)
-        q, r, b = (a[..., None] for a in (self.q, self.r, self.b))
-        curve = Metrics(q, r, b)
+        curve, threshold = self._curve(n)
         return curve.tpr(threshold), curve.ppv(np.asarray(_share(phi_pos))[..., None], threshold)
 
-    def _thresholds(self, n):
+    def _curve(self, n):
+        """These metrics with one more axis, and thresholds along it: from +∞ past both classes to -∞."""
         n = positive_int("n", n)
-        reach = 0.5 * np.abs(self.r) + 8.5 * np.sqrt(self.q)
-        return -self.b[..., None] + reach[..., None] * np.linspace(1.0, -1.0, n)
+        if n < 2:
+            raise ValueError(f"n must be at least 2, got {n}")
+        q, r, b = (a[..., None] for a in (self.q, self.r, self.b))
+        threshold = -b + (0.5 * np.abs(r) + 8.5 * np.sqrt(q)) * np.linspace(1.0, -1.0, n)
+        threshold[..., 0], threshold[..., -1] = np.inf, -np.inf
+        return Metrics(q, r, b), threshold
 
     def best_threshold(self):
         """Threshold that maximises the balanced accuracy: midway between the class means (infinite where r < 0)."""
-        return np.where(self.r >= 0, -self.b, np.inf)[()]
+        return np.where(self.r < 0, np.inf, -self.b)[()]
 
     def best_ba(self):
         """Balanced accuracy at :meth:`best_threshold`; what moving the threshold gains is best_ba() - ba()."""
         return np.maximum(self.ba(-self.b), 0.5)[()]
+
+
+def _share_of(z_of, z_other, phi_of, phi_other, r):
+    """φ Φ(z) / (φ Φ(z) + φ' Φ(z')) in logs, also where both tails underflow or are infinitely far out.
+
+    There the class with the higher mean wins by far, as the sign of r says.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_ratio = log_ndtr(z_other) - log_ndtr(z_of)
+        lost = np.isneginf(z_of) & np.isneginf(z_other)
+        log_ratio = np.where(lost, np.where(r == 0, 0.0, np.copysign(np.inf, -r)), log_ratio)
+        share = 1.0 / (1.0 + np.exp(log_ratio + (np.log(phi_other) - np.log(phi_of))))
+    return np.where(phi_of == 0, 0.0, np.where(phi_other == 0, 1.0, share))[()]
 
 
 def _share(phi_pos):

@@ -73,7 +73,7 @@ class Moments:
         sizes = {len(a) for a in (m, delta, cov) if np.ndim(a)}
         if L is not None:
             sizes.add(positive_int("L", L))
-        if len(sizes) != 1:
+        if len(sizes) != 1 or 0 in sizes:
             raise ValueError(f"m, delta, cov and L must agree on one number of spins, got {sorted(sizes) or 'none'}")
         L = sizes.pop()
         m, delta = _vector("m", m, L), _vector("delta", delta, L)
@@ -94,8 +94,8 @@ class Moments:
         """
         M, delta = in_range("M", real_array("M", M, 2), 0.0), real_array("delta", delta, 2)
         L, Q = M.shape
-        if Q < 2:
-            raise ValueError(f"M must have at least 2 states, got {Q}")
+        if L < 1 or Q < 2:
+            raise ValueError(f"M must have at least 1 site and 2 states, got shape {M.shape}")
         if delta.shape != M.shape:
             raise ValueError(f"delta must have the shape of M {M.shape}, got {delta.shape}")
         sums, drift = M.sum(axis=1), np.abs(delta.sum(axis=1)).max()
@@ -193,8 +193,10 @@ class Moments:
             squares = (shift @ vectors) ** 2
         else:
             values, squares = _few_rows(cov, shift)
+        # An eigensolver is exact to rounding in the size of what it solved; given variances are exact.
+        size = 0 if cov is not None and cov.ndim == 1 else values.shape[-1]
         values, squares = values.ravel(), squares.ravel()
-        floor = 10 * values.size * np.finfo(float).eps * np.abs(values).max()
+        floor = 10 * size * np.finfo(float).eps * np.abs(values).max()
         if values.min() < -floor:
             raise ValueError(f"cov must have no negative eigenvalue, got {values.min():g}")
         if values.max() <= 0.0:
@@ -256,7 +258,8 @@ def _few_rows(rows, shift):
     values, squares = np.zeros(shift.size), np.zeros(shift.size)
     values[: singular.size] = singular**2
     squares[: singular.size] = (vectors @ shift) ** 2
-    squares[-1] = max(shift @ shift - squares.sum(), 0.0)
+    rest = shift - (vectors @ shift) @ vectors
+    squares[-1] = rest @ rest
     return values, squares
 
 

@@ -55,6 +55,11 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
     edges(HINGE, moments._spectrum, alphas, float(moments.Q), bool(fit_bias), float(tol), 200, out)
     bad = ~(out[:, 4] <= tol)
+    spectrum = moments._spectrum
+    if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin
+        alone = 0.5 * np.sqrt(moments.Q * spectrum.s[0])
+        out[:, 0] = np.where(bad | (out[:, 0] < alone), alone, out[:, 0])
+        bad[:] = False
     if bad.any():
         out[bad] = np.nan
         warnings.warn(
@@ -99,7 +104,7 @@ def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
             return critical_margin(moments, rho * alpha, (1.0 - rho) * alpha, fit_bias=fit_bias) - k
 
         lo, hi = np.log(ALPHA_RANGE)
-        if gap(hi) > 0:
+        if gap(hi) >= 0:
             return np.inf
         return np.exp(brentq(gap, lo, hi, xtol=1e-13, rtol=1e-13))
 
