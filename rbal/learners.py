@@ -15,11 +15,12 @@ from scipy.linalg import helmert, solve_triangular
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ._validation import in_range, positive_int
 
+PATIENCE = 20  # steps of the descent, in units of the number of weights, before it is taken to run in a circle
 SPLITTING_STEPS = 50  # enough to guess which samples lie on the margin; the descent mends the rest
 
 
@@ -94,8 +95,13 @@ class SphericalPerceptron(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=float)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        if len(self.classes_) != 2:
-            raise ValueError(f"y must hold exactly two classes, got {len(self.classes_)} class(es)")
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. "
+                f"The type of the target is {type_of_target(y)}: y holds {len(self.classes_)} classes"
+            )
+        if len(self.classes_) < 2:
+            raise ValueError("y must hold two classes, got 1 class")
         signs = np.where(y == self.classes_[1], 1.0, -1.0)
         weight = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         used = weight > 0.0
@@ -120,7 +126,8 @@ class SphericalPerceptron(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """Labels: the positive class where the score is positive."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(int)]
 
     def _encode(self, X):
         """Features without the zero-sum directions, radius of the sphere, √L."""
@@ -149,7 +156,8 @@ class _Problem:
     """min Σ c (κ - u)₊ with u = y (XJ - b) over ‖J‖ = radius; X is divided by √L already."""
 
     def __init__(self, X, y, c, kappa, radius):
-        self.X, self.y, self.c, self.kappa, self.radius = X, y, c, kappa, radius
+        self.X, self.y, self.c, self.radius = X, y, c, radius
+        self.kappa = np.full(len(y), kappa)
         self.mean = X.mean(axis=0)
         centred = X - self.mean
         self.gram, self.basis = np.linalg.eigh(centred.T @ centred)
@@ -164,8 +172,20 @@ class _Problem:
     def solve(self, tol, max_iter):
         J, b, on = self.split(SPLITTING_STEPS)
         if (self.margins(J, b) >= self.kappa).all():
-            return (*self.largest_margin(), 0)
-        return self.descend(*self.enter(J, b, on), tol, max_iter)
+            return (*self.largest_margin(), 1)
+        found = self.descend(*self.enter(J, b, on), min(max_iter, PATIENCE * (len(J) + 10)))
+        if not found[4] <= tol and max_iter > found[5]:
+            # A corner where more samples meet than there are weights (repeated rows) can trap the descent in a circle.
+            jitter = np.random.default_rng(0).random(len(self.kappa))
+            self.kappa = self.kappa + 1e-3 * tol * (1.0 + self.kappa) * jitter
+            found = self.descend(*self.enter(J, b, on), max_iter)
+        if not found[4] <= tol:
+            warnings.warn(
+                f"the perceptron did not converge in {found[5]} steps: violation {found[4]:.1e}, tol {tol:.1e}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return found
 
     def split(self, steps):
         """Approximate weights, and the samples that a splitting (ADMM) finds on their margin."""
@@ -197,15 +217,16 @@ class _Problem:
 
     def enter(self, J, b, on):
         """Weights moved onto the face where the given samples lie exactly on their margin, as many as it bears."""
-        on = on[np.argsort(np.abs(self.margins(J, b)[on] - self.kappa))][: int(0.8 * len(J))]
+        on = on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.8 * len(J))]
         while len(on) > 1:
-            frame, rhs = self.frame(on), self.kappa * (self.y[on[1:]] - self.y[on[0]])
+            edge = self.y[on] * self.kappa[on]
+            frame, rhs = self.frame(on), edge[1:] - edge[0]
             fixed = frame[0] @ solve_triangular(frame[1], rhs, trans="T")
             room = self.radius**2 - fixed @ fixed
             free = J - frame[0] @ (frame[0].T @ J)
             if room > 0.0 and free @ free > 0.0:
                 J = fixed + np.sqrt(room / (free @ free)) * free
-                return J, float(self.X[on[0]] @ J - self.y[on[0]] * self.kappa), list(on)
+                return J, float(self.X[on[0]] @ J - edge[0]), list(on)
             on = on[: len(on) // 2]
         return J, b, []
 
@@ -213,7 +234,7 @@ class _Problem:
         """QR of the differences that a move along the face must be orthogonal to."""
         return np.linalg.qr((self.X[on[1:]] - self.X[on[0]]).T)
 
-    def descend(self, J, b, on, tol, max_iter):
+    def descend(self, J, b, on, max_iter):
         """Exact descent from face to face.
 
         With the samples on the margin held there, the loss is linear and the weights move on a smaller sphere, along
@@ -237,14 +258,7 @@ class _Problem:
             if not on or abs(share[worst] - 0.5) <= 0.5 + 1e-9:
                 break
             on.pop(worst)
-        objective = self.objective(J, b)
-        if not residual <= tol:
-            warnings.warn(
-                f"the perceptron did not converge in {max_iter} steps: violation {residual:.1e}, tol {tol:.1e}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return J, b, k, objective, residual, n_iter
+        return J, b, k, self.objective(J, b), residual, n_iter
 
     def best_bias(self, J, b):
         """Bias of least loss for these weights, and the sample it puts on its margin (none where a range is best)."""
@@ -261,7 +275,7 @@ class _Problem:
 
     def arc(self, J, b, on, below):
         """Move to the minimum of the face, or to the first sample that must stay: (sample or None, J, b)."""
-        anchor, offset = (self.X[on[0]], self.y[on[0]] * self.kappa) if on else (np.zeros_like(J), -b)
+        anchor, offset = (self.X[on[0]], self.y[on[0]] * self.kappa[on[0]]) if on else (np.zeros_like(J), -b)
         pulls = self.c * self.y
         if len(on) > 1:
             Q = self.frame(on)[0]

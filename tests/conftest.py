@@ -11,6 +11,9 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
 
+# Several workers share the cores: threads within one would only get in each other's way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 def pytest_configure():
     key = hashlib.sha256(b"".join(p.read_bytes() for p in sorted((ROOT / "rbal").rglob("*.py")))).hexdigest()[:12]
