@@ -12,8 +12,16 @@ BOOK := _build/.book
 BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal tools -type f \
 	-not -path '*/__pycache__/*' -not -path 'book/_static/vendor/*' 2>/dev/null)
 
+# Numba's own cache only watches the file a function stands in: a folder for each state of rbal/ does the rest.
+export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba/$(shell $(PYTHON) tools/digest.py)
+
+# What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
+PARALLEL := $(BOOK) test test-fast test-notebooks references
+$(PARALLEL): export OMP_NUM_THREADS ?= 1
+$(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
+
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks references lint format bench serve lock clean distclean
+.PHONY: help env book test test-fast test-notebooks test-book references lint format bench serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -35,24 +43,29 @@ env: $(READY) ## Make .venv with the locked versions (every other target does th
 
 book: $(BOOK) ## Build the book, strictly, into _build/html
 
-# Always a clean build: an incremental one can pass where a clean one would warn. Executed notebooks come from a cache.
+# Pages that hold code run first, JOBS at a time, into a cache; the build then takes every result from there.
+# Always a clean build: an incremental one can pass where a clean one would warn.
 $(BOOK): $(READY) $(BOOK_SOURCES)
 	@rm -f $@
 	$(BIN)/python tools/vendor.py
+	$(BIN)/python tools/execute.py $(JOBS)
 	$(BIN)/jupyter-book build . --all -W -n --keep-going
 	@touch $@
 
-test: lint ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks
-	$(BIN)/python -m pytest -n $(JOBS)
+test: lint ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
+	$(BIN)/python -m pytest -n $(JOBS) -m "not browser"
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/test_kernels.py
-	@$(MAKE) --no-print-directory test-notebooks
+	@$(MAKE) --no-print-directory test-notebooks test-book
 
 test-fast: $(READY) ## Unit tests and doctests that take no more than a few seconds each
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not browser"
 
 test-notebooks: $(READY) ## Run every chapter and compare its key numbers with tests/references
 	$(BIN)/python tools/notebooks.py convert
 	$(BIN)/python -m pytest -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
+
+test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
+	$(BIN)/python -m pytest -n $(JOBS) tests/test_book.py
 
 references: $(READY) ## Run every chapter and write its key numbers to tests/references (look at the diff)
 	$(BIN)/python tools/notebooks.py references

@@ -423,7 +423,10 @@ CODES = np.array([[0, 1, 1], [1, 0, 1], [0, 0, 1]])
         (lambda: rbal.Moments.potts(FLAT[0], FLAT), "^M must have 2 dimensions"),
         (lambda: rbal.Moments.potts(FLAT * np.nan, 0 * FLAT), "^M must be finite"),
         (lambda: rbal.Moments.potts([[1.5, -0.5]], [[0.0, 0.0]]), "^M must be >= 0"),
-        (lambda: rbal.Moments.potts(np.ones((3, 1)), np.zeros((3, 1))), "^M must have at least 1 site and 2 states, got shape \\(3, 1\\)"),
+        (
+            lambda: rbal.Moments.potts(np.ones((3, 1)), np.zeros((3, 1))),
+            "^M must have at least 1 site and 2 states, got shape \\(3, 1\\)",
+        ),
         (lambda: rbal.Moments.potts(np.empty((0, 2)), np.empty((0, 2))), "^M must"),
         (lambda: rbal.Moments.potts(0.9 * FLAT, 0 * FLAT), "^M must sum to 1 .*got 0.9"),
         (lambda: rbal.Moments.potts(FLAT, FLAT[:2]), "^delta must have the shape of M"),

@@ -1,26 +1,22 @@
-"""Sphinx extension of this book: where pages find their assets, when a notebook must run again, what is downloaded."""
+"""Sphinx extension of this book: where pages find their assets and results, what is downloaded, the status table."""
 
-import hashlib
+import re
 from pathlib import Path
 
+import execute
 import nbformat
+from docutils import nodes
 from jupyter_cache import get_cache
+from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 logger = logging.getLogger(__name__)
 
 
-def code_digest(root):
-    """Digest of all that a notebook's output depends on besides its own cells: the package and the locked versions."""
-    digest = hashlib.sha256()
-    files = [path for path in (root / "rbal").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    for path in [root / "requirements.lock", *sorted(files)]:
-        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
 def leave_thebe_out(app):
-    """Drop what sphinx-thebe does: Jupyter Book always loads it, and it writes its script twice into every page."""
+    """Drop what sphinx-thebe does: Jupyter Book always loads it, and it puts links and scripts into every page."""
+    app.registry.css_files[:] = [entry for entry in app.registry.css_files if "sphinx-thebe" not in entry[0]]
     for listeners in app.events.listeners.values():
         listeners[:] = [listener for listener in listeners if listener.handler.__module__ != "sphinx_thebe"]
 
@@ -29,8 +25,7 @@ def configure(app, config):
     """Point MathJax and the widget manager at the book's own copies, and the execution cache at this code's folder."""
     leave_thebe_out(app)
     root = Path(app.srcdir)
-    # The cache itself only watches a notebook's code cells; a folder for each state of rbal/ does the rest.
-    config.nb_execution_cache_path = str(Path(app.outdir).parent / ".jupyter_cache" / code_digest(root))
+    config.nb_execution_cache_path = str(execute.cache_folder(root))
 
     if not (root / "book" / "_static" / "vendor" / "versions.txt").exists():
         logger.info("NOTICE: no book/_static/vendor, so pages load MathJax and the widget manager from public CDNs")
@@ -54,8 +49,54 @@ def fill_downloads(app, exception):
         nbformat.write(executed, path)
 
 
+def paper_line(text):
+    """The italic line in which a chapter says what it reproduces, without its running time; None if there is none."""
+    found = re.search(r"^\*(?!\*)([^*]+)\*$", text, re.MULTILINE)
+    return found and re.split(r"\s+Runs in\b", " ".join(found[1].split()))[0]
+
+
+class ChapterStatus(SphinxDirective):
+    """A table of all pages that run: what each reproduces of the paper, and its execution time from the cache."""
+
+    def run(self):
+        """Write the table as MyST, so that titles and formulas resolve as anywhere else."""
+        cache = get_cache(self.config.nb_execution_cache_path)
+        here = Path(self.env.doc2path(self.env.docname)).parent
+        rows = ["| page | what it reproduces | seconds |", "|:--|:--|--:|"]
+        total = 0.0
+        for path, notebook in execute.pages().items():
+            record = execute.record(cache, notebook)
+            seconds = record.data["execution_seconds"] if record else None
+            total += seconds or 0.0
+            line = paper_line(path.read_text(encoding="utf-8"))
+            if line is None and path.parent.name == "notebooks":
+                logger.warning(f"{path.name}: no italic line says which figure of the paper it reproduces")
+            link = f"[](../{path.relative_to(here.parent)})"
+            rows.append(f"| {link} | {line or '–'} | {'–' if seconds is None else f'{seconds:.0f}'} |")
+        rows.append(f"| all, one after another | | {total:.0f} |")
+        box = nodes.container(classes=["rbal-status"])
+        self.state.nested_parse(rows, self.content_offset, box)
+        return box.children
+
+
+class CaptionAsAlt(SphinxPostTransform):
+    """Give a figure of a cell the text of its caption as its alternative text, where the cell names none."""
+
+    default_priority = 800
+
+    def run(self, **kwargs):
+        """Visit each figure."""
+        for figure in self.document.findall(nodes.figure):
+            caption = next(figure.findall(nodes.caption), None)
+            for image in figure.findall(nodes.image):
+                if caption is not None and not image.get("alt"):
+                    image["alt"] = " ".join(caption.astext().split())
+
+
 def setup(app):
     """Register with Sphinx."""
+    app.add_directive("chapter-status", ChapterStatus)
+    app.add_post_transform(CaptionAsAlt)
     app.connect("config-inited", configure)
     app.connect("build-finished", fill_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
