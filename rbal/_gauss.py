@@ -54,6 +54,25 @@ def mills(t):
     return t + excess, excess
 
 
+# Laurent coefficients of h - t at infinity: 1/t - 2/t³ + 10/t⁵ - …
+_EXCESS = np.array([1.0, -2.0, 10.0, -74.0, 706.0, -8162.0, 110410.0, -1708394.0])
+
+
+@jit
+def mills_curvatures(t, h, excess):
+    """First, second and third derivative of h at t, for h and h - t as :func:`mills` gives them."""
+    h1 = h * excess
+    if t < 20.0:
+        h2 = h1 * excess + h * (h1 - 1.0)
+        return h1, h2, h2 * (h + excess) + 2.0 * h1 * (h1 - 1.0)
+    h2 = h3 = 0.0  # differences of nearly equal numbers here: differentiate the series instead
+    for k in range(_EXCESS.size - 1, -1, -1):
+        factor = _EXCESS[k] * (2.0 * k + 1.0) * (2.0 * k + 2.0)
+        h2 = h2 / (t * t) + factor
+        h3 = h3 / (t * t) - factor * (2.0 * k + 3.0)
+    return h1, h2 / t**3, h3 / t**4
+
+
 @jit
 def log_sf(t):
     """log H(t), for any t."""

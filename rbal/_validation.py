@@ -32,6 +32,22 @@ def in_range(name, value, low, high=math.inf, *, open_low=False):
     return array
 
 
+def number(name, value, low, high=math.inf, *, open_low=False):
+    """Value as a float in the same range; no arrays."""
+    if np.ndim(value):
+        raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")
+    return float(in_range(name, value, low, high, open_low=open_low))
+
+
+def broadcast(**arrays):
+    """Arrays of one shape, by numpy's rules."""
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in arrays.items())
+        raise ValueError(f"arrays must broadcast, got shapes {shapes}") from error
+
+
 def one_of(name, value, choices):
     """Value, when it is one of the choices."""
     if value not in choices:

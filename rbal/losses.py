@@ -16,7 +16,7 @@ surface between the phases, where :math:`x\to\infty` and only :math:`x f` stays 
 
 import math
 
-from ._gauss import GL_NODES, GL_WEIGHTS, Z_MAX, cdf, interval, jit, mills, pdf
+from ._gauss import GL_NODES, GL_WEIGHTS, Z_MAX, cdf, interval, jit, mills, mills_curvatures, pdf
 
 # Losses, what each becomes where it can vanish on all the data (SAT), and on the surface in between.
 HINGE, SQUARED_HINGE, SQUARE, LOGISTIC, INEQUALITY, EQUALITY, INEQUALITY_EDGE, EQUALITY_EDGE = range(8)
@@ -249,9 +249,7 @@ def inequality(kappa, w, mu, q):
             node = t + width * GL_NODES[k]
             weight = width * GL_WEIGHTS[k] * pdf((kappa - mu - sw * node) / s) * sw / s
             h, excess = mills(node)
-            h2 = h * excess  # h'
-            h3 = h2 * excess + h * (h2 - 1.0)  # h''
-            h4 = h3 * (h + excess) + 2.0 * h2 * (h2 - 1.0)  # h'''
+            h2, h3, h4 = mills_curvatures(node, h, excess)
             a1 += weight * h
             a2 += weight * h2
             a3 += weight * h3

@@ -8,7 +8,7 @@ depend on it, of the share :math:`\varphi^+` of positives in the test set.
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from ._validation import in_range, one_of, positive_int, real_array
+from ._validation import broadcast, in_range, one_of, positive_int, real_array
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
 # the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
@@ -38,12 +38,7 @@ class Metrics:
         self.q, self.r, self.b = (np.asarray(a, float) for a in (q, r, b))
         if np.any(self.q < 0):
             raise ValueError(f"q must be >= 0, got {self.q[self.q < 0].flat[0]:g}")
-        try:
-            np.broadcast_shapes(self.q.shape, self.r.shape, self.b.shape)
-        except ValueError as error:
-            raise ValueError(
-                f"q, r and b must broadcast, got shapes {self.q.shape}, {self.r.shape} and {self.b.shape}"
-            ) from error
+        broadcast(q=self.q, r=self.r, b=self.b)
 
     def _z(self, label, threshold):
         """How many deviations the mean of a class lies above the threshold."""

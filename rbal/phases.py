@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ._solver import edges
-from ._validation import in_range
+from ._validation import broadcast, in_range, number
 from .losses import HINGE
 from .moments import Moments
 from .saddle import convergence_warning
@@ -48,12 +48,14 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     """
     if not isinstance(moments, Moments):
         raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
-    pos, neg = np.broadcast_arrays(
-        in_range("alpha_pos", alpha_pos, 0.0, open_low=True), in_range("alpha_neg", alpha_neg, 0.0, open_low=True)
+    pos, neg = broadcast(
+        alpha_pos=in_range("alpha_pos", alpha_pos, 0.0, open_low=True),
+        alpha_neg=in_range("alpha_neg", alpha_neg, 0.0, open_low=True),
     )
+    tol = number("tol", tol, 1e-15)
     out = np.empty((pos.size, 5))
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
-    edges(HINGE, moments._spectrum, alphas, float(moments.Q), bool(fit_bias), float(tol), 200, out)
+    edges(HINGE, moments._spectrum, alphas, float(moments.Q), bool(fit_bias), tol, 200, out)
     bad = ~(out[:, 4] <= tol)
     spectrum = moments._spectrum
     if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin

@@ -16,7 +16,7 @@ import numpy as np
 
 from ._kernels import RIDGE, UNSAT
 from ._solver import N_COLUMNS, walk, walk_parallel
-from ._validation import in_range, one_of, positive_int
+from ._validation import broadcast, in_range, number, one_of, positive_int
 from .losses import LOSSES
 from .metrics import Metrics
 from .moments import Moments
@@ -152,11 +152,11 @@ def solve(
     mode, loss_id, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
     )
-    points, out = np.array(point), np.empty((1, N_COLUMNS))
-    if points.ndim != 1:
+    if any(isinstance(value, np.ndarray) and value.ndim for value in point):
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
+    points, out = np.array([point]), np.empty((1, N_COLUMNS))
     norm = float(moments.Q)
-    walk(mode, loss_id, moments._spectrum, points[None], norm, bool(fit_bias), float(tol), int(max_iter), out)
+    walk(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), out)
     *numbers, n_iter, phase, converged = out[0].tolist()
     _warn_unless(bool(converged))
     return Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), point[0], *point[3:5], loss)
@@ -203,12 +203,8 @@ def sweep(
     mode, loss_id, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
     )
-    try:
-        columns = np.broadcast_arrays(*point)
-    except ValueError as error:
-        names = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")
-        shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in zip(names, point, strict=True))
-        raise ValueError(f"arrays must broadcast, got shapes {shapes}") from error
+    names = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")
+    columns = broadcast(**dict(zip(names, point, strict=True)))
     points = np.stack([c.ravel() for c in columns], axis=1)
     out = np.empty((len(points), N_COLUMNS))
     norm = float(moments.Q)
@@ -235,7 +231,7 @@ def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos,
         lam = in_range("lam", lam, 0.0, open_low=True)
     elif lam is not None:
         raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
-    in_range("tol", tol, 1e-14)
+    number("tol", tol, 1e-14)
     positive_int("max_iter", max_iter)
     point = (
         kappa,

@@ -383,7 +383,7 @@ def test_unsolved_points_stay_nan():
     [
         (lambda m: rbal.Metrics(-1.0, 1.0, 0.0), "^q must be >= 0, got -1"),
         (lambda m: rbal.Metrics([1.0, -2.0], 1.0, 0.0), "^q must be >= 0, got -2"),
-        (lambda m: rbal.Metrics(np.ones(2), np.ones(3), 0.0), r"^q, r and b must broadcast, got shapes \(2,\), \(3,\)"),
+        (lambda m: rbal.Metrics(np.ones(2), np.ones(3), 0.0), r"^arrays must broadcast, got shapes q \(2,\), r \(3,\)"),
         (lambda m: m.acc(-0.1), "^phi_pos must be .*got -0.1"),
         (lambda m: m.gen_error(1.1), "^phi_pos must be .*got 1.1"),
         (lambda m: m.ppv([0.1, 1.1]), "^phi_pos must be .*got 1.1"),
