@@ -185,7 +185,7 @@ def logistic(kappa, c, x, mu, q):
         z = -Z_MAX + k * step
         weight = step * pdf(z)
         u = prox_logistic(mu + s * z, kappa, c * x, u)
-        e = 1.0 / (1.0 + math.exp(u - kappa))
+        e = 1.0 / (1.0 + math.exp(min(u - kappa, 700.0)))
         f = c * e
         l2 = f * (1.0 - e)
         l3 = -l2 * (1.0 - 2.0 * e)

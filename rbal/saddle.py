@@ -45,7 +45,8 @@ class Solution:
         "UNSAT"; "SAT" where zero loss is possible (then these are typical zero-loss weights); "COLLAPSED" where no
         weights lower the loss and the classifier answers the majority class (q = r = 0, the hats are undefined).
     converged : bool
-        Whether ``residual <= tol``. Where it is False every number is NaN.
+        Whether ``residual <= tol`` (and, for the logistic loss, its quadrature resolves √q, up to 125). Where it is
+        False every number is NaN.
     residual : float
         Largest relative violation of the saddle-point equations.
     n_iter : int
