@@ -45,11 +45,11 @@ def interval(t1, t2):
 @jit
 def mills(t):
     """h = φ(t)/H(t) and h - t, where H = 1 - Φ; neither loses digits as t → ∞."""
-    if t < 5.0:
+    if t < 3.0:
         h = pdf(t) / cdf(-t)
         return h, h - t
     excess = 0.0
-    for k in range(8 + int(110.0 / t), 0, -1):  # Laplace's continued fraction, deep enough for rounding
+    for k in range(10 + int(140.0 / t), 0, -1):  # Laplace's continued fraction, deep enough for rounding
         excess = k / (t + excess)
     return t + excess, excess
 
@@ -76,6 +76,6 @@ def mills_curvatures(t, h, excess):
 @jit
 def log_sf(t):
     """log H(t), for any t."""
-    if t < 5.0:
+    if t < 3.0:
         return math.log(cdf(-t))
     return -0.5 * t * t + math.log(INV_SQRT_2PI) - math.log(mills(t)[0])

@@ -150,7 +150,7 @@ def positive_part(kappa, mu, q):
     s = math.sqrt(q)
     t = (kappa - mu) / s
     p, i0 = pdf(t), cdf(t)
-    if t < -5.0:  # p + t i0 would lose its digits: write it with the Mills ratio
+    if t < -3.0:  # p + t i0 would lose its digits: write it with the Mills ratio
         i1 = i0 * mills(-t)[1]
         return i0, s * i1, q * (i0 + t * i1)
     return i0, s * (p + t * i0), q * ((1.0 + t * t) * i0 + t * p)
