@@ -106,14 +106,36 @@ def solve_sat(problem, spectrum, tol, max_iter, y):
     total += n
     if not (residual <= tol and edge[LOG_X] > problem.kappa[0]):
         return math.inf, total
-    gap = (edge[LOG_X] - problem.kappa[0]) ** 2
-    for k in range(6):
-        y[:] = edge
-        y[LOG_X] = min(math.log(gap), edge[LOG_Q]) - 2.0 * k
-        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
-        total += n
+    return leave_edge(p, spectrum, tol, edge, y, total)
+
+
+@jit
+def leave_edge(problem, spectrum, tol, edge, y, total):
+    """Follow the SAT phase from its surface, where the volume of solutions closes, down to the margin asked for."""
+    gap = edge[LOG_X] - problem.kappa[0]
+    share, solved, factor, good = 0.02, 0.0, 2.0, edge.copy()
+    residual = math.inf
+    for _ in range(100):
+        kappa = edge[LOG_X] - share * gap
+        p = with_mode(problem, SAT, problem.loss, (kappa, kappa), 0.0)
+        for k in range(1 if solved > 0.0 else 6):  # the spread near the surface is of the order of the distance
+            y[:] = good
+            if solved == 0.0:
+                y[LOG_X] = min(2.0 * math.log(share * gap), edge[LOG_Q]) - 2.0 * k
+            residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+            total += n
+            if residual <= tol:
+                break
         if residual <= tol:
-            return residual, total
+            if share == 1.0:
+                break
+            good[:] = y
+            solved, factor = share, min(factor * factor, 4.0)
+        elif solved == 0.0 or factor < 1.01:
+            break
+        else:
+            factor = math.sqrt(factor)
+        share = min(1.0, solved * factor)
     return residual, total
 
 

@@ -684,3 +684,13 @@ def test_too_few_iterations_say_so():
         sols = rbal.sweep(mom, [2.0, 3.0], 5.0, 0.5, max_iter=1)
     assert np.isnan([getattr(sols, name) for name in NUMBERS]).all()
     assert rbal.solve(mom, 2.0, 5.0, 0.5, max_iter=20).converged
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.1, 1.0, 2.1])
+def test_classes_ninety_deviations_apart(kappa):
+    # separable by far (κ_c = 2.155): forces underflow at most starts, and the solution is followed from the surface
+    mom = rbal.Moments.ising(m=np.sqrt(1 - 0.0026163), delta=np.sqrt(22.2057), L=8)
+    sol = rbal.solve(mom, 80.417, 762.599, kappa, fit_bias=False)
+    assert sol.phase == "SAT"
+    assert sol.residual <= 1e-10
+    assert 2 * kappa < sol.r < 2 * 2.4  # beyond the margin, within full alignment
