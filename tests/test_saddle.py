@@ -1,6 +1,7 @@
 """Order parameters: stationarity of the whole functional, symmetries, independent routes, simulations, extremes."""
 
 import warnings
+from dataclasses import fields
 
 import naive
 import numba
@@ -12,6 +13,7 @@ from scipy.optimize import brentq
 from sklearn.svm import SVC
 
 import rbal
+from rbal._solver import COLUMNS
 
 NUMBERS = ("q", "r", "b", "x", "k_hat", "x_hat", "q_hat", "r_hat", "train_loss", "train_error")
 ORDER = ("x", "q", "r", "b", "k_hat", "x_hat", "q_hat", "r_hat")  # arguments of the functionals
@@ -694,3 +696,7 @@ def test_classes_ninety_deviations_apart(kappa):
     assert sol.phase == "SAT"
     assert sol.residual <= 1e-10
     assert 2 * kappa < sol.r < 2 * 2.4  # beyond the margin, within full alignment
+
+
+def test_a_result_row_is_a_solution_in_order():
+    assert tuple(f.name for f in fields(rbal.Solution))[: len(COLUMNS)] == COLUMNS
