@@ -63,7 +63,7 @@ def cost_against_size():
         classes = rbal.Moments.real(rng.normal(size=D) / np.sqrt(D), np.zeros(D), rng.gamma(2.0, 0.5, size=D) + 0.05)
         alpha_neg = np.linspace(2.0, 10.0, 128)
         rbal.sweep(classes, 2.0, alpha_neg, 0.5)
-        rows.append((D, best_of(lambda c=classes, a=alpha_neg: rbal.sweep(c, 2.0, a, 0.5), 5) / alpha_neg.size))
+        rows.append((D, best_of(lambda c=classes, a=alpha_neg: rbal.sweep(c, 2.0, a, 0.5), 20) / alpha_neg.size))
     return rows
 
 
