@@ -18,6 +18,7 @@ COLUMNS = (
     "train_loss", "train_error", "residual", "n_iter", "phase", "converged",
 )  # fmt: skip
 N_COLUMNS = len(COLUMNS)
+Q, R_, B_, X, K_HAT, X_HAT, Q_HAT, R_HAT, TRAIN_LOSS, TRAIN_ERROR, RESIDUAL, N_ITER, PHASE, CONVERGED = range(N_COLUMNS)
 
 X_LIMIT = 1e7  # x/√q beyond this: go and see whether the data are separable
 FAR = 1e9  # a margin that every sample misses
@@ -331,7 +332,7 @@ def solve_point(problem, spectrum, tol, max_iter, y, warm_phase, out):
     if ok and problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST):
         ok = False  # the quadrature does not resolve the loss any more
     report(problem, spectrum, phase, ok, y, out)
-    out[10], out[11], out[12], out[13] = residual, n, phase, 1.0 if ok else 0.0
+    out[RESIDUAL], out[N_ITER], out[PHASE], out[CONVERGED] = residual, n, phase, 1.0 if ok else 0.0
     return phase if ok and phase != COLLAPSED else -1
 
 
@@ -346,9 +347,10 @@ def report(problem, spectrum, phase, ok, y, out):
     if phase == COLLAPSED:
         side = major(problem)
         lost = (weighted[1] if side > 0.0 else weighted[0]) / total
-        out[0], out[1], out[2], out[3] = 0.0, 0.0, -side * problem.kappa[0], 0.0
-        out[4] = problem.ridge if problem.mode == RIDGE else 0.0
-        out[8], out[9] = 2.0 * problem.kappa[0] * lost, lost
+        out[Q], out[R_], out[B_], out[X] = 0.0, 0.0, -side * problem.kappa[0], 0.0
+        out[K_HAT] = problem.ridge if problem.mode == RIDGE else 0.0
+        out[TRAIN_LOSS] = 2.0 * problem.kappa[0] * lost
+        out[TRAIN_ERROR] = lost if problem.kappa[0] > 0.0 else 0.0  # at κ = 0 every score is 0, and none is wrong
         return
     q, x, r, b = math.exp(y[LOG_Q]), math.exp(y[LOG_X]), y[R], y[B]
     hats = np.empty((6, 4))
@@ -359,17 +361,17 @@ def report(problem, spectrum, phase, ok, y, out):
     k_hat = y[ZETA]
     if problem.mode != RIDGE:
         k_hat -= hats[0, 0] * spectrum.shift
-    out[0], out[1], out[2], out[3] = q, r, b, x
-    out[4], out[5], out[6], out[7] = k_hat, hats[0, 0], hats[0, 1], hats[0, 2]
-    out[8] = out[9] = 0.0
+    out[Q], out[R_], out[B_], out[X] = q, r, b, x
+    out[K_HAT], out[X_HAT], out[Q_HAT], out[R_HAT] = k_hat, hats[0, 0], hats[0, 1], hats[0, 2]
+    out[TRAIN_LOSS] = out[TRAIN_ERROR] = 0.0
     if phase == UNSAT:
         for k in range(2):
             mu = 0.5 * r - (1.0 - 2.0 * k) * b
             c, kappa = problem.weight[k], problem.kappa[k]
-            out[8] += problem.alpha[k] * mean_loss(problem.loss, kappa, c, x, mu, q) / total
+            out[TRAIN_LOSS] += problem.alpha[k] * mean_loss(problem.loss, kappa, c, x, mu, q) / total
             # u < 0 exactly where u0 < -x f(u = 0)
             edge = -x * force(problem.loss, kappa, c, 0.0)
-            out[9] += weighted[k] * cdf((edge - mu) / math.sqrt(q)) / total
+            out[TRAIN_ERROR] += weighted[k] * cdf((edge - mu) / math.sqrt(q)) / total
 
 
 @jit

@@ -82,9 +82,9 @@ def mean_loss(loss, kappa, c, x, mu, q):
 
 @jit
 def force(loss, kappa, c, u):
-    """-ℓ'(u), the force on a sample that ended at u."""
+    """-ℓ'(u), the force on a sample that ended at u; on the hinge's kink, the force from below."""
     if loss == HINGE:
-        return c if u < kappa else 0.0
+        return c if u <= kappa else 0.0
     if loss == SQUARED_HINGE:
         return 2.0 * c * max(kappa - u, 0.0)
     if loss == SQUARE:

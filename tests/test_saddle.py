@@ -700,3 +700,11 @@ def test_classes_ninety_deviations_apart(kappa):
 
 def test_a_result_row_is_a_solution_in_order():
     assert tuple(f.name for f in fields(rbal.Solution))[: len(COLUMNS)] == COLUMNS
+
+
+@pytest.mark.parametrize("weight", [1.0, 5.0])
+def test_training_error_has_no_jump_at_zero_margin(weight):
+    # samples that the training pins at u = κ = 0 are on the margin, not beyond it
+    mom, *_ = correlated()
+    at, near = (rbal.solve(mom, 2.0, 5.0, kappa, weight_pos=weight) for kappa in (0.0, 1e-9))
+    assert at.train_error == pytest.approx(near.train_error, abs=1e-7)
