@@ -22,8 +22,23 @@ _HOME = {
     "large_margin_error": "limits",
     "gardner_capacity": "limits",
     "SphericalPerceptron": "learners",
+    "LinearSVM": "learners",
 }
-_MODULES = ("learners", "limits", "losses", "margins", "metrics", "moments", "phases", "plotting", "saddle")
+_MODULES = (
+    "datasets",
+    "experiments",
+    "learners",
+    "limits",
+    "losses",
+    "margins",
+    "metrics",
+    "moments",
+    "phases",
+    "plotting",
+    "saddle",
+    "samplers",
+    "strategies",
+)
 
 __all__ = sorted([*_HOME, "__version__"])
 

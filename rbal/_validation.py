@@ -64,3 +64,11 @@ def positive_int(name, value):
 
 def _first(array, bad):
     return f"{array[bad].flat[0]:g}"
+
+
+def states(name, X, Q):
+    """X as integers 0 … Q-1."""
+    bad = (X != np.floor(X)) | (X < 0) | (X >= Q)
+    if bad.any():
+        raise ValueError(f"{name} must hold states 0 … {Q - 1} (n_states={Q}), got {X[bad].flat[0]:g}")
+    return X.astype(np.intp)

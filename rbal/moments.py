@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import helmert
 
-from ._validation import in_range, one_of, positive_int, real_array
+from ._validation import in_range, one_of, positive_int, real_array, states
 
 SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
 
@@ -158,10 +158,10 @@ class Moments:
             Q, k = positive_int("n_states", n_states), n_states - 1
             if Q < 2:
                 raise ValueError(f"n_states must be at least 2, got {Q}")
-            states = [_states("X_pos", X_pos, Q), _states("X_neg", X_neg, Q)]
-            means = [np.stack([(X == t).mean(axis=0) for t in range(Q)], axis=1) for X in states]
+            codes = [states("X_pos", X_pos, Q), states("X_neg", X_neg, Q)]
+            means = [np.stack([(X == t).mean(axis=0) for t in range(Q)], axis=1) for X in codes]
             basis = helmert(Q).T  # row t is state t, in coordinates without the zero-sum direction
-            features = [basis[X].reshape(len(X), L * k) for X in states]
+            features = [basis[X].reshape(len(X), L * k) for X in codes]
         M, delta = 0.5 * (means[0] + means[1]), np.sqrt(L) * (means[0] - means[1])
         shift = np.sqrt(L) * (features[0].mean(axis=0) - features[1].mean(axis=0))
         # Rows F with FᵀF = (C⁺ + C⁻)/2.
@@ -216,6 +216,32 @@ class Moments:
     def delta_sq(self):
         """d², the squared shift along each eigenvector of :attr:`eigenvalues`."""
         return self._eigen[1]
+
+    def variance(self, J):
+        """Variance JᵀCJ of the weighted sum of the features within a class.
+
+        Parameters
+        ----------
+        J : array
+            Weights, of the shape of ``M``.
+
+        Returns
+        -------
+        float
+        """
+        J = real_array("J", J)
+        if J.shape != self.M.shape:
+            raise ValueError(f"J must have the shape of M {self.M.shape}, got {J.shape}")
+        if self._covariance is None:  # independent one-hot sites
+            return float(np.sum(self.M * J**2) - np.sum(np.sum(self.M * J, axis=1) ** 2))
+        w = J if self.Q == 1 else (J @ helmert(self.Q).T).ravel()
+        cov = self._covariance
+        if cov.ndim == 1:
+            return float(cov @ w**2)
+        if cov.ndim == 3:
+            sites = w.reshape(len(cov), -1)
+            return float(np.einsum("ia,iab,ib->", sites, cov, sites))
+        return float(w @ cov @ w) if cov.shape[0] == cov.shape[1] else float(np.sum((cov @ w) ** 2))
 
     @cached_property
     def _spectrum(self):
@@ -288,10 +314,3 @@ def _sample(name, value):
     if len(X) < 2 or X.shape[1] < 1:
         raise ValueError(f"{name} must have at least 2 rows and 1 column, got shape {X.shape}")
     return X
-
-
-def _states(name, X, Q):
-    bad = (X != np.floor(X)) | (X < 0) | (X >= Q)
-    if bad.any():
-        raise ValueError(f"{name} must hold states 0 … {Q - 1} (n_states={Q}), got {X[bad].flat[0]:g}")
-    return X.astype(np.intp)
