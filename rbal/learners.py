@@ -132,10 +132,15 @@ class SphericalPerceptron(_LinearClassifier):
         Margin, >= 0.
     n_states : int, optional
         Q for categorical features coded 0 … Q-1, one-hot encoded in the zero-sum gauge; None for real features.
+    sat : {"largest_margin", "typical"}
+        Which weights to return where the data are separable with margin ``kappa``: those of largest margin, or a draw
+        from all that have zero loss, which is what the theory of this phase describes.
     tol : float
         Largest violation of the optimality conditions, relative to the norm of the sample weights.
     max_iter : int
         Steps of the descent, from face to face.
+    random_state : int, Generator or None
+        Randomness of a typical solution; nothing else is random.
 
     Attributes
     ----------
@@ -148,7 +153,7 @@ class SphericalPerceptron(_LinearClassifier):
     objective_ : float
         Summed loss, with its weights.
     kkt_residual_ : float
-        Largest violation of the optimality conditions.
+        Violation of the optimality conditions; at largest margin, by how much support vectors differ, relatively.
     n_iter_ : int
         Steps taken.
     classes_ : (2,) array
@@ -156,8 +161,9 @@ class SphericalPerceptron(_LinearClassifier):
 
     Notes
     -----
-    Where the data are separable with margin ``kappa`` the weights of largest margin are returned. Where the multiplier
-    is negative the problem is not convex and the result is a local minimum.
+    Where the multiplier is negative the problem is not convex and the result is a local minimum. A typical solution is
+    found by hit and run from the one of largest margin, in 50 steps a weight: plenty unless ``kappa`` is close to the
+    largest margin, where little room is left.
 
     Examples
     --------
@@ -170,11 +176,13 @@ class SphericalPerceptron(_LinearClassifier):
     (50.0, True)
     """
 
-    def __init__(self, *, kappa=1.0, n_states=None, tol=1e-6, max_iter=20_000):
+    def __init__(self, *, kappa=1.0, n_states=None, sat="largest_margin", tol=1e-6, max_iter=20_000, random_state=None):
         self.kappa = kappa
         self.n_states = n_states
+        self.sat = sat
         self.tol = tol
         self.max_iter = max_iter
+        self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):
         """Train on samples X with two labels y.
@@ -191,12 +199,21 @@ class SphericalPerceptron(_LinearClassifier):
         self
         """
         kappa = number("kappa", self.kappa, 0.0)
+        one_of("sat", self.sat, ("largest_margin", "typical"))
+        rng = np.random.default_rng(self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         features, signs, weight = self._prepare(X, y, sample_weight)
         radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
         problem = Problem(features, signs, weight, kappa, radius)
-        J, self.b_, self.multiplier_, self.objective_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter)
-        self.J_ = self._decode(J)
+        J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter)
+        if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa):
+            J, b, self.kkt_residual_ = problem.largest_margin()
+            self.multiplier_ = 0.0
+            if self.sat == "typical":
+                J, b = problem.typical(J, b, rng)
+        self.objective_ = problem.objective(J, b)
+        self.b_ = b
+        self.J_ = self._decode(problem.lift(J))
         return self
 
 

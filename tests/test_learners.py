@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal.learners import sphere_least_squares
+from rbal._perceptron import sphere_least_squares
 
 
 @parametrize_with_checks([rbal.SphericalPerceptron(kappa=0.5)])

@@ -1,0 +1,274 @@
+r"""Exact descent of the spherical perceptron, from face to face of its piecewise linear loss.
+
+Hold the samples that lie on the margin there: then the loss is linear in the weights, the weights are confined to a
+smaller sphere, and the best point of the face is found along one arc of it. A sample that meets its margin on the way
+either passes or stays; at the best point the multipliers say which sample to let go. Every step lowers the loss.
+
+On the face the weights split into a part that is fixed and a part that is free to turn. With samples
+:math:`a_0, a_1, \dots` on the margin a move is orthogonal to the differences :math:`x_{a_j} - x_{a_0}`, and the bias
+follows from :math:`a_0`; a QR factorisation of these differences is updated as samples come and go.
+"""
+
+import numpy as np
+
+from ._gauss import jit
+
+BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
+TIE = 1e-12  # distance to the margin that is rounding
+REFRESH = 64  # steps after which what is updated is computed anew
+
+
+@jit
+def orthogonal(v, basis, k):
+    """v without its part along the first k rows of the basis, and that part's coefficients."""
+    h = np.zeros(k)
+    if k > 0:  # an empty product is not zero to BLAS, but whatever was in memory
+        for _ in range(2):  # once more for the rounding
+            part = basis[:k] @ v
+            v = v - part @ basis[:k]
+            h += part
+    return v, h
+
+
+@jit
+def join(X, on, m, basis, R, sample):
+    """Take one more sample onto the face; False where its difference lies in the span of the others."""
+    if m == 0:
+        on[0] = sample
+        return True
+    k = m - 1
+    d = X[sample] - X[on[0]]
+    size = np.sqrt(d @ d)
+    d, h = orthogonal(d, basis, k)
+    left = np.sqrt(d @ d)
+    if not left > 1e-10 * size:
+        return False
+    R[:k, k] = h
+    R[k, k] = left
+    basis[k] = d / left
+    on[m] = sample
+    return True
+
+
+@jit
+def leave(on, m, basis, R, j):
+    """Let the j-th sample of the face go, and bring R back to a triangle by rotations."""
+    k = m - 1  # columns of R
+    if k > 0:
+        if j == 0:  # the differences are now counted from the next sample, which changes the first row only
+            R[0, 1:k] -= R[0, 0]
+        first = max(j - 1, 0)
+        for col in range(first, k - 1):
+            R[: col + 2, col] = R[: col + 2, col + 1]
+            a, b = R[col, col], R[col + 1, col]
+            size = np.hypot(a, b)
+            cos, sin = a / size, b / size
+            R[col, col], R[col + 1, col] = size, 0.0
+            for other in range(col + 2, k):
+                a, b = R[col, other], R[col + 1, other]
+                R[col, other], R[col + 1, other] = cos * a + sin * b, cos * b - sin * a
+            for i in range(basis.shape[1]):
+                a, b = basis[col, i], basis[col + 1, i]
+                basis[col, i], basis[col + 1, i] = cos * a + sin * b, cos * b - sin * a
+    for i in range(j, m - 1):
+        on[i] = on[i + 1]
+
+
+@jit
+def best_bias(scores, y, c, kappa):
+    """Bias of least loss for these scores, and the sample it puts on its margin (-1 where a whole range is best)."""
+    kinks = scores - y * kappa  # a sample of class y passes its margin, and the slope grows by c, where b = score - yκ
+    order = np.argsort(kinks)
+    slope, total = 0.0, c.sum()
+    for i in range(len(y)):
+        if y[i] < 0:
+            slope -= c[i]
+    for at in range(len(order)):
+        slope += c[order[at]]
+        if slope >= -1e-12 * total:
+            break
+    if abs(slope) <= 1e-12 * total and at + 1 < len(order):
+        return 0.6 * kinks[order[at]] + 0.4 * kinks[order[at + 1]], -1  # the middle would invite ties
+    return kinks[order[at]], order[at]
+
+
+@jit
+def crossings(gap, along, across, y, where, first, second):
+    """Positive roots t = tan(θ/2) of gap + along (cos θ - 1) + across sin θ = 0, at most two a sample.
+
+    A sample that stands on its margin without being held there crosses at once where it moves to the other side.
+    """
+    for i in range(len(gap)):
+        first[i] = second[i] = np.inf
+        if where[i] == ON:
+            continue
+        # (gap - 2 along) t² + 2 across t + gap = 0
+        a, b, g = gap[i] - 2.0 * along[i], across[i], gap[i]
+        if abs(g) <= TIE:
+            if (y[i] * b > 0.0) == (where[i] == BELOW):
+                first[i] = 1e-16
+            if -2.0 * b / a > 0.0:
+                second[i] = -2.0 * b / a
+            continue
+        disc = b * b - a * g
+        if disc > 0.0:
+            w = -(b + np.copysign(np.sqrt(disc), b))
+            if w / a > 0.0:
+                first[i] = w / a
+            if g / w > 0.0:
+                second[i] = g / w
+
+
+@jit
+def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
+    """Where the loss along the arc is least, as tan(θ/2), and the sample whose kink it is (-1 where it is smooth).
+
+    The loss is const + cosine cos θ + sine sin θ until a sample crosses its margin. Samples that pass change sides.
+    """
+    lowest = -sine / (np.hypot(sine, cosine) - cosine)
+    low, cap = 0.0, min(lowest, reach)
+    while True:
+        near = np.flatnonzero((first > low) & (first <= cap))
+        nearer = np.flatnonzero((second > low) & (second <= cap))
+        at = np.concatenate((first[near], second[nearer]))
+        who = np.concatenate((near, nearer))
+        for i in np.argsort(at):
+            t, sample = at[i], who[i]
+            if lowest <= t:
+                return lowest, -1
+            pull = c[sample] * y[sample]
+            change = -pull if where[sample] == BELOW else pull
+            cosine -= change * along[sample]
+            sine -= change * across[sample]
+            where[sample] = ABOVE if where[sample] == BELOW else BELOW
+            cos, sin = (1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t)
+            if sine * cos - cosine * sin >= 0.0:
+                return t, sample
+            room = np.hypot(sine, cosine) - cosine
+            lowest = -sine / room if sine < 0.0 and room > 0.0 else np.inf
+        if lowest <= cap:
+            return lowest, -1
+        if cap == np.inf:
+            return np.inf, -1
+        low, cap = cap, min(lowest, 8.0 * cap)
+
+
+@jit
+def descend(X, y, c, kappa, J, b, start, max_iter):
+    """Weights, bias, multiplier, samples on the margin with their shares, and steps, from a point on the sphere.
+
+    The samples in ``start`` lie on their margins already. Stops where no sample wants to leave the face.
+    """
+    n, D = X.shape
+    radius = np.sqrt(J @ J)
+    pulls = c * y
+    norm = np.sqrt(c @ c)
+    basis, R = np.zeros((D, D)), np.zeros((D, D))
+    on, m = np.empty(D + 1, np.int64), 0
+    where = np.zeros(n, np.int8)
+    share, shares = np.empty(n), np.zeros(D + 1)
+    force, scores = np.zeros(D), np.zeros(n)
+    first, second = np.empty(n), np.empty(n)
+    for sample in start:
+        if m < D and join(X, on, m, basis, R, sample):
+            m += 1
+    stale, n_iter, k, balance, reach = True, 0, 0.0, 0.0, 1e-2
+    while n_iter < max_iter:
+        n_iter += 1
+        if stale or n_iter % REFRESH == 0:
+            scores = X @ J
+            if m == 0:
+                b, sample = best_bias(scores, y, c, kappa)
+                if sample >= 0:
+                    join(X, on, 0, basis, R, sample)
+                    m = 1
+                stale = True
+            if stale:
+                for i in range(n):
+                    where[i] = BELOW if y[i] * (scores[i] - b) < kappa[i] else ABOVE
+                for i in range(m):
+                    where[on[i]] = ON
+            share[:] = np.where(where == BELOW, pulls, 0.0)
+            force, balance = share @ X, share.sum()
+            stale = False
+        anchor = X[on[0]] if m > 0 else np.zeros(D)
+        fixed = max(m - 1, 0)
+        pull = force - balance * anchor
+        free, _ = orthogonal(J, basis, fixed)
+        size = np.sqrt(free @ free)
+        along_pull = pull @ free
+        k = along_pull / (size * size) if size > 0.0 else 0.0
+        turn, _ = orthogonal(pull - k * free, basis, fixed)
+        turn -= free * (turn @ free) / (size * size)
+        strength = np.sqrt(turn @ turn)
+        if m < D and size > 1e-9 * radius and strength > 1e-11 * norm:
+            turn *= size / strength
+            along = X @ free - anchor @ free
+            across = X @ turn - anchor @ turn
+            gap = scores - b - y * kappa
+            crossings(gap, along, across, y, where, first, second)
+            before = where.copy()
+            t, sample = first_stop(y, c, where, along, across, first, second, -along_pull, -strength * size, reach)
+            if t < np.inf:
+                cos, sin = (1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t)
+            else:
+                cos, sin = -1.0, 0.0
+            reach = 4.0 * t if 0.0 < t < 1e6 else 1e-2
+            J = J + (cos - 1.0) * free + sin * turn
+            if m == 0:
+                J *= radius / np.sqrt(J @ J)
+            b = anchor @ J - y[on[0]] * kappa[on[0]] if m > 0 else b
+            scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
+            for i in range(n):
+                if where[i] != before[i]:
+                    sign = (1.0 if where[i] == BELOW else 0.0) - (1.0 if before[i] == BELOW else 0.0)
+                    force += sign * pulls[i] * X[i]
+                    balance += sign * pulls[i]
+            if sample >= 0 and join(X, on, m, basis, R, sample):
+                m += 1
+                if where[sample] == BELOW:
+                    force -= pulls[sample] * X[sample]
+                    balance -= pulls[sample]
+                where[sample] = ON
+                continue
+            if sample >= 0:
+                continue
+            if m == 0:
+                k = (force @ J) / (radius * radius)
+                if abs(balance) <= 1e-12 * norm:
+                    break
+                stale = True
+                continue
+            # at the best point of the face: the pull is balanced by the sphere and the samples on the margin
+            pull = force - balance * anchor
+            free, _ = orthogonal(J, basis, fixed)
+            k = (pull @ free) / (free @ free)
+        elif m == 0:
+            break
+        _, rest = orthogonal(k * J - pull, basis, fixed)
+        total = 0.0
+        for i in range(m - 2, -1, -1):
+            value = rest[i]
+            for j in range(i + 1, m - 1):
+                value -= R[i, j] * shares[j + 1]
+            shares[i + 1] = value / R[i, i]
+            total += shares[i + 1]
+        shares[0] = -balance - total
+        worst, out = -1, 0.5 + 1e-9
+        for i in range(m):
+            excess = abs(shares[i] / pulls[on[i]] - 0.5)
+            if excess > out:
+                worst, out = i, excess
+        if worst < 0:
+            break
+        sample = on[worst]
+        below = shares[worst] / pulls[sample] > 0.5
+        leave(on, m, basis, R, worst)
+        m -= 1
+        where[sample] = BELOW if below else ABOVE
+        if below:
+            force += pulls[sample] * X[sample]
+            balance += pulls[sample]
+        if m == 0:
+            stale = True
+    return J, b, k, on[:m].copy(), shares[:m].copy(), n_iter
