@@ -14,7 +14,7 @@ import numpy as np
 from ._gauss import jit
 
 BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
-TIE = 1e-12  # distance to the margin that is rounding
+TIE = 1e-13  # distance to the margin that is rounding, relative to the largest score
 REFRESH = 64  # steps after which what is updated is computed anew
 
 
@@ -75,7 +75,7 @@ def leave(on, m, basis, R, j):
 
 
 @jit
-def best_bias(scores, y, c, kappa):
+def best_bias(scores, y, c, kappa, tie):
     """Bias of least loss for these scores, and the sample it puts on its margin (-1 where a whole range is best)."""
     kinks = scores - y * kappa  # a sample of class y passes its margin, and the slope grows by c, where b = score - yκ
     order = np.argsort(kinks)
@@ -87,13 +87,13 @@ def best_bias(scores, y, c, kappa):
         slope += c[order[at]]
         if slope >= -1e-12 * total:
             break
-    if abs(slope) <= 1e-12 * total and at + 1 < len(order):
+    if abs(slope) <= 1e-12 * total and at + 1 < len(order) and kinks[order[at + 1]] > kinks[order[at]] + tie:
         return 0.6 * kinks[order[at]] + 0.4 * kinks[order[at + 1]], -1  # the middle would invite ties
     return kinks[order[at]], order[at]
 
 
 @jit
-def crossings(gap, along, across, y, where, first, second):
+def crossings(gap, along, across, y, where, tie, first, second):
     """Positive roots t = tan(θ/2) of gap + along (cos θ - 1) + across sin θ = 0, at most two a sample.
 
     A sample that stands on its margin without being held there crosses at once where it moves to the other side.
@@ -104,7 +104,7 @@ def crossings(gap, along, across, y, where, first, second):
             continue
         # (gap - 2 along) t² + 2 across t + gap = 0
         a, b, g = gap[i] - 2.0 * along[i], across[i], gap[i]
-        if abs(g) <= TIE:
+        if abs(g) <= tie:
             if (y[i] * b > 0.0) == (where[i] == BELOW):
                 first[i] = 1e-16
             if -2.0 * b / a > 0.0:
@@ -155,7 +155,7 @@ def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
 
 @jit
 def descend(X, y, c, kappa, J, b, start, max_iter):
-    """Weights, bias, multiplier, samples on the margin with their shares, and steps, from a point on the sphere.
+    """Weights, bias, multiplier, shares of the samples in the pull, and steps, from a point on the sphere.
 
     The samples in ``start`` lie on their margins already. Stops where no sample wants to leave the face.
     """
@@ -172,13 +172,14 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
     for sample in start:
         if m < D and join(X, on, m, basis, R, sample):
             m += 1
-    stale, n_iter, k, balance, reach = True, 0, 0.0, 0.0, 1e-2
+    stale, n_iter, k, balance, reach, tie = True, 0, 0.0, 0.0, 1e-2, 0.0
     while n_iter < max_iter:
         n_iter += 1
         if stale or n_iter % REFRESH == 0:
             scores = X @ J
+            tie = TIE * (np.abs(scores).max() + kappa[0])
             if m == 0:
-                b, sample = best_bias(scores, y, c, kappa)
+                b, sample = best_bias(scores, y, c, kappa, tie)
                 if sample >= 0:
                     join(X, on, 0, basis, R, sample)
                     m = 1
@@ -206,7 +207,7 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
             along = X @ free - anchor @ free
             across = X @ turn - anchor @ turn
             gap = scores - b - y * kappa
-            crossings(gap, along, across, y, where, first, second)
+            crossings(gap, along, across, y, where, tie, first, second)
             before = where.copy()
             t, sample = first_stop(y, c, where, along, across, first, second, -along_pull, -strength * size, reach)
             if t < np.inf:
@@ -219,8 +220,10 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
                 J *= radius / np.sqrt(J @ J)
             b = anchor @ J - y[on[0]] * kappa[on[0]] if m > 0 else b
             scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
+            passed = False
             for i in range(n):
                 if where[i] != before[i]:
+                    passed = True
                     sign = (1.0 if where[i] == BELOW else 0.0) - (1.0 if before[i] == BELOW else 0.0)
                     force += sign * pulls[i] * X[i]
                     balance += sign * pulls[i]
@@ -231,7 +234,8 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
                     balance -= pulls[sample]
                 where[sample] = ON
                 continue
-            if sample >= 0:
+            if passed:  # the pull has changed, and with it the best point of the face
+                stale = m == 0
                 continue
             if m == 0:
                 k = (force @ J) / (radius * radius)
@@ -271,4 +275,7 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
             balance += pulls[sample]
         if m == 0:
             stale = True
-    return J, b, k, on[:m].copy(), shares[:m].copy(), n_iter
+    share[:] = np.where(where == BELOW, 1.0, 0.0)
+    for i in range(m):
+        share[on[i]] = shares[i] / pulls[on[i]]
+    return J, b, k, share, n_iter

@@ -103,7 +103,7 @@ class Problem:
                 fixed = basis @ solve_triangular(triangle, edge[1:] - edge[0], trans="T")
                 room = self.radius**2 - fixed @ fixed
                 free = J - basis @ (basis.T @ J)
-                if room > 0.0 and free @ free > 0.0:
+                if room > 0.0 and free @ free > 1e-12 * self.radius**2:  # less is rounding
                     J = fixed + np.sqrt(room / (free @ free)) * free
                     return J, float(self.X[on[0]] @ J - edge[0]), on
             on = on[: len(on) // 2]
@@ -111,15 +111,13 @@ class Problem:
 
     def descend(self, J, b, on, max_iter):
         """Exact descent, and how far the optimality conditions are from holding where it stops."""
-        J, b, k, on, pulled, n_iter = descend(self.X, self.y, self.c, self.kappa, J, b, on, max_iter)
-        pulls = self.c * self.y
-        below = self.margins(J, b) < self.kappa
-        below[on] = False
-        share = np.where(below, 1.0, 0.0)
-        share[on] = np.clip(pulled / pulls[on], 0.0, 1.0)
-        lack = k * J - self.X.T @ (pulls * share)
-        residual = np.hypot(np.linalg.norm(lack), pulls @ share) / np.linalg.norm(self.c)
-        return J, float(b), float(k), float(residual), n_iter
+        J, b, k, share, n_iter = descend(self.X, self.y, self.c, self.kappa, J, b, on, max_iter)
+        pulls = self.c * self.y * np.clip(share, 0.0, 1.0)
+        short = self.kappa - self.margins(J, b)
+        lack = np.linalg.norm(np.append(k * J - self.X.T @ pulls, pulls.sum())) / np.linalg.norm(self.c)
+        # a sample above its margin does not pull, one below pulls in full
+        wrong = np.max(np.where(share < 1.0, short, 0.0) - np.where(share > 0.0, np.minimum(short, 0.0), 0.0))
+        return J, float(b), float(k), float(lack + max(wrong, 0.0) / (1.0 + self.kappa[0])), n_iter
 
     def largest_margin(self):
         """Separable data: weights and bias of largest margin, and how unequal the support vectors' margins are."""
