@@ -54,7 +54,7 @@ $(BOOK): $(READY) $(BOOK_SOURCES)
 
 test: lint ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
 	$(BIN)/python -m pytest -n $(JOBS) -m "not browser"
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/test_kernels.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/test_kernels.py tests/test_descent.py
 	@$(MAKE) --no-print-directory test-notebooks test-book
 
 test-fast: $(READY) ## Unit tests and doctests that take no more than a few seconds each

@@ -107,15 +107,15 @@ def crossings(gap, along, across, y, where, tie, first, second):
         if abs(g) <= tie:
             if (y[i] * b > 0.0) == (where[i] == BELOW):
                 first[i] = 1e-16
-            if -2.0 * b / a > 0.0:
+            if a * b < 0.0:
                 second[i] = -2.0 * b / a
             continue
         disc = b * b - a * g
         if disc > 0.0:
             w = -(b + np.copysign(np.sqrt(disc), b))
-            if w / a > 0.0:
+            if a * w > 0.0:
                 first[i] = w / a
-            if g / w > 0.0:
+            if g * w > 0.0:
                 second[i] = g / w
 
 
@@ -154,128 +154,122 @@ def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
 
 
 @jit
+def directions(J, pull, basis, k):
+    """The free part of the weights, its norm, their multiplier, and the way to turn it that lowers the loss most.
+
+    The turn has the norm of the free part, and is orthogonal to it and to the first k rows of the basis. Its strength,
+    the slope of the loss over the norm, vanishes at the best point of the face.
+    """
+    free, _ = orthogonal(J, basis, k)
+    square = free @ free
+    multiplier = (pull @ free) / square if square > 0.0 else 0.0
+    turn, _ = orthogonal(pull - multiplier * free, basis, k)
+    turn -= free * (turn @ free) / square
+    strength = np.sqrt(turn @ turn)
+    return free, np.sqrt(square), multiplier, turn * (np.sqrt(square) / strength), strength
+
+
+@jit
+def held_pulls(J, pull, balance, multiplier, basis, R, m):
+    """Pulls p of the samples on the margin that balance the rest: k̂J - pull = Σ p (x - x₀), and all sum to zero."""
+    pulled = np.zeros(m)
+    _, rest = orthogonal(multiplier * J - pull, basis, m - 1)
+    for i in range(m - 2, -1, -1):
+        pulled[i + 1] = (rest[i] - R[i, i + 1 : m - 1] @ pulled[i + 2 :]) / R[i, i] if i < m - 2 else rest[i] / R[i, i]
+    pulled[0] = -balance - pulled.sum()
+    return pulled
+
+
+@jit
+def worst_of(pulled, pulls, on):
+    """The sample whose share of its full pull is furthest outside 0 … 1, or -1, and whether it is above 1."""
+    worst, out = -1, 0.5 + 1e-9
+    for i in range(len(pulled)):
+        excess = abs(pulled[i] / pulls[on[i]] - 0.5)
+        if excess > out:
+            worst, out = i, excess
+    return worst, worst >= 0 and pulled[worst] / pulls[on[worst]] > 0.5
+
+
+@jit
 def descend(X, y, c, kappa, J, b, start, max_iter):
     """Weights, bias, multiplier, shares of the samples in the pull, and steps, from a point on the sphere.
 
     The samples in ``start`` lie on their margins already. Stops where no sample wants to leave the face.
     """
     n, D = X.shape
-    radius = np.sqrt(J @ J)
-    pulls = c * y
-    norm = np.sqrt(c @ c)
+    radius, norm, pulls = np.sqrt(J @ J), np.sqrt(c @ c), c * y
     basis, R = np.zeros((D, D)), np.zeros((D, D))
     on, m = np.empty(D + 1, np.int64), 0
-    where = np.zeros(n, np.int8)
-    share, shares = np.empty(n), np.zeros(D + 1)
-    force, scores = np.zeros(D), np.zeros(n)
-    first, second = np.empty(n), np.empty(n)
     for sample in start:
         if m < D and join(X, on, m, basis, R, sample):
             m += 1
-    stale, n_iter, k, balance, reach, tie = True, 0, 0.0, 0.0, 1e-2, 0.0
+    where, share, pulled = np.zeros(n, np.int8), np.zeros(n), np.zeros(m)
+    scores, first, second = np.empty(n), np.empty(n), np.empty(n)
+    force, balance, tie, multiplier = np.zeros(D), 0.0, 0.0, 0.0  # sums over the samples below
+    reach, n_iter, fresh = 1e-2, 0, False
     while n_iter < max_iter:
         n_iter += 1
-        if stale or n_iter % REFRESH == 0:
+        if not fresh or n_iter % REFRESH == 0:
             scores = X @ J
             tie = TIE * (np.abs(scores).max() + kappa[0])
             if m == 0:
                 b, sample = best_bias(scores, y, c, kappa, tie)
-                if sample >= 0:
-                    join(X, on, 0, basis, R, sample)
-                    m = 1
-                stale = True
-            if stale:
-                for i in range(n):
-                    where[i] = BELOW if y[i] * (scores[i] - b) < kappa[i] else ABOVE
-                for i in range(m):
-                    where[on[i]] = ON
+                m = 1 if sample >= 0 and join(X, on, 0, basis, R, sample) else 0
+                fresh = False
+            if not fresh:
+                where[:] = np.where(y * (scores - b) < kappa, BELOW, ABOVE)
+                where[on[:m]] = ON
             share[:] = np.where(where == BELOW, pulls, 0.0)
-            force, balance = share @ X, share.sum()
-            stale = False
+            force, balance, fresh = share @ X, share.sum(), True
         anchor = X[on[0]] if m > 0 else np.zeros(D)
-        fixed = max(m - 1, 0)
         pull = force - balance * anchor
-        free, _ = orthogonal(J, basis, fixed)
-        size = np.sqrt(free @ free)
-        along_pull = pull @ free
-        k = along_pull / (size * size) if size > 0.0 else 0.0
-        turn, _ = orthogonal(pull - k * free, basis, fixed)
-        turn -= free * (turn @ free) / (size * size)
-        strength = np.sqrt(turn @ turn)
+        free, size, multiplier, turn, strength = directions(J, pull, basis, max(m - 1, 0))
         if m < D and size > 1e-9 * radius and strength > 1e-11 * norm:
-            turn *= size / strength
-            along = X @ free - anchor @ free
-            across = X @ turn - anchor @ turn
-            gap = scores - b - y * kappa
-            crossings(gap, along, across, y, where, tie, first, second)
+            along, across = X @ free - anchor @ free, X @ turn - anchor @ turn
+            crossings(scores - b - y * kappa, along, across, y, where, tie, first, second)
             before = where.copy()
-            t, sample = first_stop(y, c, where, along, across, first, second, -along_pull, -strength * size, reach)
-            if t < np.inf:
-                cos, sin = (1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t)
-            else:
-                cos, sin = -1.0, 0.0
-            reach = 4.0 * t if 0.0 < t < 1e6 else 1e-2
+            cosine, sine = -multiplier * size * size, -strength * size
+            t, sample = first_stop(y, c, where, along, across, first, second, cosine, sine, reach)
+            reach = 4.0 * t if t < 1e6 else 1e-2
+            cos, sin = (2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)) if t < np.inf else (-1.0, 0.0)
             J = J + (cos - 1.0) * free + sin * turn
-            if m == 0:
-                J *= radius / np.sqrt(J @ J)
+            J *= radius / np.sqrt(J @ J) if m == 0 else 1.0
             b = anchor @ J - y[on[0]] * kappa[on[0]] if m > 0 else b
             scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
-            passed = False
-            for i in range(n):
-                if where[i] != before[i]:
-                    passed = True
-                    sign = (1.0 if where[i] == BELOW else 0.0) - (1.0 if before[i] == BELOW else 0.0)
-                    force += sign * pulls[i] * X[i]
-                    balance += sign * pulls[i]
+            passed = np.flatnonzero(where != before)
+            for i in passed:
+                change = pulls[i] if where[i] == BELOW else -pulls[i]
+                force += change * X[i]
+                balance += change
             if sample >= 0 and join(X, on, m, basis, R, sample):
                 m += 1
                 if where[sample] == BELOW:
                     force -= pulls[sample] * X[sample]
                     balance -= pulls[sample]
                 where[sample] = ON
+            # the pull has changed, or a bias that no sample holds: look again for the best point of the face
+            if len(passed) > 0 or (m == 0 and abs(balance) > 1e-12 * norm):
+                fresh = m > 0
                 continue
-            if passed:  # the pull has changed, and with it the best point of the face
-                stale = m == 0
-                continue
-            if m == 0:
-                k = (force @ J) / (radius * radius)
-                if abs(balance) <= 1e-12 * norm:
-                    break
-                stale = True
-                continue
-            # at the best point of the face: the pull is balanced by the sphere and the samples on the margin
             pull = force - balance * anchor
-            free, _ = orthogonal(J, basis, fixed)
-            k = (pull @ free) / (free @ free)
-        elif m == 0:
+            free, _ = orthogonal(J, basis, max(m - 1, 0))
+            multiplier = (pull @ free) / (free @ free)
+        if m == 0:
             break
-        _, rest = orthogonal(k * J - pull, basis, fixed)
-        total = 0.0
-        for i in range(m - 2, -1, -1):
-            value = rest[i]
-            for j in range(i + 1, m - 1):
-                value -= R[i, j] * shares[j + 1]
-            shares[i + 1] = value / R[i, i]
-            total += shares[i + 1]
-        shares[0] = -balance - total
-        worst, out = -1, 0.5 + 1e-9
-        for i in range(m):
-            excess = abs(shares[i] / pulls[on[i]] - 0.5)
-            if excess > out:
-                worst, out = i, excess
+        pulled = held_pulls(J, pull, balance, multiplier, basis, R, m)
+        worst, below = worst_of(pulled, pulls, on)
         if worst < 0:
             break
         sample = on[worst]
-        below = shares[worst] / pulls[sample] > 0.5
         leave(on, m, basis, R, worst)
         m -= 1
+        fresh = m > 0
         where[sample] = BELOW if below else ABOVE
         if below:
             force += pulls[sample] * X[sample]
             balance += pulls[sample]
-        if m == 0:
-            stale = True
     share[:] = np.where(where == BELOW, 1.0, 0.0)
-    for i in range(m):
-        share[on[i]] = shares[i] / pulls[on[i]]
-    return J, b, k, share, n_iter
+    for i in range(min(m, len(pulled))):
+        share[on[i]] = pulled[i] / pulls[on[i]]
+    return J, b, multiplier, share, n_iter

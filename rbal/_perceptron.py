@@ -121,13 +121,15 @@ class Problem:
 
     def largest_margin(self):
         """Separable data: weights and bias of largest margin, and how unequal the support vectors' margins are."""
-        svm = SVC(kernel="linear", C=1e12, tol=1e-10).fit(self.X, self.y)
-        w = svm.coef_[0]
+        svm = SVC(kernel="linear", C=1e12, tol=1e-4).fit(self.X, self.y)
+        w = equal_margins(self.X, self.y, list(svm.support_), svm.coef_[0])
         J = self.radius * w / np.linalg.norm(w)
         scores = self.X @ J
         b = 0.5 * (scores[self.y > 0].min() + scores[self.y < 0].max())
         margins = self.margins(J, b)
-        return J, float(b), float(np.ptp(margins[svm.support_]) / margins.min())
+        # w = Σ a y x with Σ a y = 0 gives ‖w‖² = Σ a (1 + slack): a shortfall of the margin is one of optimality
+        lack = 1.0 - margins.min() * np.linalg.norm(w) / self.radius
+        return J, float(b), float(abs(lack))
 
     def typical(self, J, b, rng):
         """Separable data: weights and bias drawn evenly from all that have zero loss, by a walk that starts at one."""
@@ -137,6 +139,30 @@ class Problem:
             J, b = walk(self.X, self.y, self.kappa, J, b, rng.normal(size=(steps, len(J))), rng.random((steps, 2)))
             left -= steps
         return J, float(b)
+
+
+def equal_margins(X, y, on, otherwise):
+    """Shortest w with y (x·w - b) ≥ 1, by an active set that starts at a good guess of the support vectors.
+
+    On the set all margins are 1 and w = Σ a y x with Σ a y = 0. A sample with a < 0 leaves, the one furthest below its
+    margin joins.
+    """
+    for _ in range(10 * len(on) + 100):
+        Z = y[on, None] * X[on]
+        matrix = np.block([[Z @ Z.T, -y[on, None]], [y[None, on], np.zeros((1, 1))]])
+        *a, b = np.linalg.lstsq(matrix, np.append(np.ones(len(on)), 0.0), rcond=1e-13)[0]
+        if min(a) < -1e-10 * max(a) and len(on) > 2:
+            del on[int(np.argmin(a))]
+            continue
+        w = Z.T @ a
+        margins = y * (X @ w - b)
+        worst = int(np.argmin(margins))
+        if margins[worst] >= 1.0 - 1e-9:
+            return w
+        if worst in on:
+            break
+        on.append(worst)
+    return otherwise
 
 
 def merge_repeated(X, y, c):

@@ -207,10 +207,12 @@ class SphericalPerceptron(_LinearClassifier):
         problem = Problem(features, signs, weight, kappa, radius)
         J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter)
         if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa):
-            J, b, self.kkt_residual_ = problem.largest_margin()
             self.multiplier_ = 0.0
-            if self.sat == "typical":
-                J, b = problem.typical(J, b, rng)
+            widest = problem.largest_margin()
+            if problem.margins(*widest[:2]).min() > kappa:  # or else zero loss is reached at a single point
+                J, b, self.kkt_residual_ = widest
+                if self.sat == "typical":
+                    J, b = problem.typical(J, b, rng)
         self.objective_ = problem.objective(J, b)
         self.b_ = b
         self.J_ = self._decode(problem.lift(J))
@@ -243,6 +245,8 @@ class LinearSVM(_LinearClassifier):
         Bias: the score of a sample is x·J/√L - b, so that b is minus scikit-learn's intercept.
     objective_ : float
         Summed loss with its weights, plus the ridge.
+    n_iter_ : int
+        Iterations of scikit-learn's solver.
     classes_ : (2,) array
         Labels; the second is the positive class.
 
@@ -256,7 +260,7 @@ class LinearSVM(_LinearClassifier):
     0.97
     """
 
-    def __init__(self, *, lam=1.0, loss="hinge", fit_bias=True, n_states=None, tol=1e-8, max_iter=1_000_000):
+    def __init__(self, *, lam=1.0, loss="hinge", fit_bias=True, n_states=None, tol=1e-5, max_iter=1_000_000):
         self.lam = lam
         self.loss = loss
         self.fit_bias = fit_bias
@@ -282,8 +286,14 @@ class LinearSVM(_LinearClassifier):
         one_of("loss", self.loss, ("hinge", "squared_hinge", "square", "logistic"))
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         features, signs, weight = self._prepare(X, y, sample_weight)
-        solver = self._solver(lam).fit(features, signs, sample_weight=weight)
+        if self.loss == "hinge" and not self.fit_bias:
+            # libsvm always fits a bias: with every sample mirrored, at half the weight, it vanishes
+            mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])
+            solver = self._solver(lam).fit(*mirrored, sample_weight=0.5 * np.concatenate([weight, weight]))
+        else:
+            solver = self._solver(lam).fit(features, signs, sample_weight=weight)
         J = solver.coef_.ravel()
+        self.n_iter_ = int(np.max(solver.n_iter_)) if self.loss != "square" else 1
         self.b_ = -float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
         u = signs * (features @ J - self.b_)
         self.objective_ = float(weight @ _LOSSES[self.loss](u) + 0.5 * lam * J @ J)
@@ -299,9 +309,7 @@ class LinearSVM(_LinearClassifier):
         if self.loss == "squared_hinge":
             # liblinear puts a ridge on the intercept too; scaled up, it weighs nothing
             return LinearSVC(loss="squared_hinge", dual=False, intercept_scaling=1e3, **common)
-        if self.fit_bias:
-            return SVC(kernel="linear", C=1.0 / lam, tol=self.tol, max_iter=self.max_iter)
-        return LinearSVC(loss="hinge", dual=True, random_state=0, **common)
+        return SVC(kernel="linear", C=1.0 / lam, tol=self.tol, max_iter=self.max_iter)
 
 
 _LOSSES = {

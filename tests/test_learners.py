@@ -6,7 +6,6 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal._perceptron import sphere_least_squares
 
 
 @parametrize_with_checks([rbal.SphericalPerceptron(kappa=0.5)])
@@ -110,14 +109,221 @@ def test_states_are_the_spins_in_disguise():
     np.testing.assert_allclose(potts.decision_function(codes), spins.decision_function(2 * codes - 1), atol=1e-8)
 
 
-def test_sphere_least_squares_against_brute_force():
-    rng = np.random.default_rng(6)
-    gram, h = np.sort(rng.random(4)), rng.normal(size=4)
-    a = sphere_least_squares(gram, h, 2.0)
-    assert a @ a == pytest.approx(4.0)
-    trials = rng.normal(size=(200_000, 4))
-    trials *= 2.0 / np.linalg.norm(trials, axis=1, keepdims=True)
-    assert 0.5 * gram @ a**2 - h @ a <= (0.5 * trials**2 @ gram - trials @ h).min() + 1e-12
+def hard_draw(seed):
+    """Training sets that a solver may stumble over: ties, constant and repeated features, few samples, any margin."""
+    rng = np.random.default_rng(seed)
+    D = int(np.exp(rng.uniform(0, np.log(80))))
+    n = int(D * np.exp(rng.uniform(np.log(0.3), np.log(15)))) + 4
+    P = min(max(2, int(n * 10 ** rng.uniform(-2.5, -0.3))), n - 2)
+    y = np.repeat([1, -1], [P, n - P])
+    X = rng.normal(size=(n, D)) + np.outer(y, rng.choice([0.0, 0.5, 4.0]) * rng.normal(size=D)) / (2 * np.sqrt(D))
+    kind = seed % 4
+    if kind == 1:
+        X = np.where(rng.random((n, D)) < 0.7, 1.0, -1.0)
+    elif kind == 2:
+        X[:, : D // 4] = 0.0
+    elif kind == 3:
+        X = X[rng.integers(0, n // 2 + 1, size=n)]
+    weight = rng.exponential(size=n) + 0.01 if rng.random() < 0.5 else np.where(y > 0, 3.5, 1.0)
+    return X, y, weight, rng.choice([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_hard_draws_are_solved(seed):
+    X, y, weight, kappa = hard_draw(seed)
+    clf = rbal.SphericalPerceptron(kappa=kappa).fit(X, y, sample_weight=weight)
+    assert clf.kkt_residual_ <= 1e-6
+    assert np.sum(clf.J_**2) == pytest.approx(X.shape[1], rel=1e-10)
+    assert clf.objective_ == pytest.approx(loss(clf.J_, clf.b_, X, y, weight, kappa), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("kappa", [0.5, 3.0])
+def test_projected_descent_from_many_starts_gets_no_lower(kappa):
+    # the slow twin: plain subgradient steps on the sphere, the bias by its own best choice at the end
+    rng = np.random.default_rng(9)
+    X, y, _ = sample(rng, 40, 90, 12)
+    c = np.where(y > 0, 2.0, 1.0)
+    clf = rbal.SphericalPerceptron(kappa=kappa).fit(X, y, sample_weight=c)
+    best = np.inf
+    for _ in range(5):
+        J, b = rng.normal(size=12), 0.0
+        for step in 1.0 / np.sqrt(np.arange(1, 4001)):
+            pulls = c * y * (y * (X @ J / np.sqrt(12) - b) < kappa)
+            J = J + 0.02 * step * pulls @ X
+            b -= 0.02 * step * pulls.sum()
+            J *= np.sqrt(12) / np.linalg.norm(J)
+            best = min(best, loss(J, b, X, y, c, kappa))
+    assert clf.objective_ <= best + 1e-9
+    assert best <= clf.objective_ * 1.01  # and the twin comes close
+
+
+def test_small_systems_at_unit_margin():
+    # a report of an early version that failed at L = 24, κ = 1, α = (1, 2)
+    for seed in range(30):
+        X, y, _ = sample(np.random.default_rng(seed), 24, 48, 24)
+        assert rbal.SphericalPerceptron(kappa=1.0).fit(X, y).kkt_residual_ < 1e-9
+
+
+def test_repeating_a_sample_is_weighing_it():
+    rng = np.random.default_rng(10)
+    X, y, _ = sample(rng, 15, 60, 10)
+    times = np.where(y > 0, 4, 1)
+    weighed = rbal.SphericalPerceptron(kappa=1.0).fit(X, y, sample_weight=times)
+    repeated = rbal.SphericalPerceptron(kappa=1.0).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(repeated.J_, weighed.J_, atol=1e-9)
+    assert repeated.b_ == pytest.approx(weighed.b_, abs=1e-9)
+
+
+@pytest.mark.parametrize(("P", "N", "D"), [(20, 40, 10_000), (3, 3000, 50)], ids=["ten thousand features", "1:1000"])
+def test_extreme_shapes(P, N, D):
+    X, y, _ = sample(np.random.default_rng(11), P, N, D)
+    clf = rbal.SphericalPerceptron(kappa=5.0).fit(X, y)
+    assert clf.kkt_residual_ < 1e-9
+    assert np.sum(clf.J_**2) == pytest.approx(D)
+
+
+def test_typical_solutions_have_zero_loss_and_differ():
+    X, y, _ = sample(np.random.default_rng(12), 10, 20, 60, shift=2.0)
+    fits = [rbal.SphericalPerceptron(kappa=0.1, sat="typical", random_state=seed).fit(X, y) for seed in (0, 0, 1)]
+    for clf in fits:
+        assert clf.objective_ == 0.0
+        assert (y * clf.decision_function(X) >= 0.1).all()
+    np.testing.assert_array_equal(fits[0].J_, fits[1].J_)
+    assert np.abs(fits[0].J_ - fits[2].J_).max() > 0.1
+    widest = rbal.SphericalPerceptron(kappa=0.1).fit(X, y)
+    assert (y * widest.decision_function(X)).min() > (y * fits[0].decision_function(X)).min()
+
+
+@pytest.mark.slow
+def test_typical_solutions_land_on_the_theory_of_the_sat_phase():
+    rng = np.random.default_rng(13)
+    D, trials = 100, 40
+    delta = 1.5 * rng.normal(size=D)
+    classes = rbal.Moments.real(delta / (2 * np.sqrt(D)), -delta / (2 * np.sqrt(D)), np.ones(D))
+    sol = rbal.solve(classes, 0.3, 0.7, 0.1)
+    assert sol.phase == "SAT"
+    found, widest = [], []
+    for seed in range(trials):
+        y = np.repeat([1, -1], [30, 70])
+        X = rng.normal(size=(100, D)) + np.outer(y, delta) / (2 * np.sqrt(D))
+        clf = rbal.SphericalPerceptron(kappa=0.1, sat="typical", random_state=seed).fit(X, y)
+        found.append(clf.order_parameters(classes)[1:])
+        widest.append(rbal.SphericalPerceptron(kappa=0.1).fit(X, y).order_parameters(classes).r)
+    error = np.std(found, axis=0, ddof=1) / np.sqrt(trials)
+    assert (np.abs(np.mean(found, axis=0) - [sol.r, sol.b]) <= 4 * error + 2 / D).all()
+    assert np.mean(widest) - sol.r > 5 * error[0]  # the largest margin is not typical
+
+
+# ---- support vector machine
+
+
+LOSSES = ("hinge", "squared_hinge", "square", "logistic")
+
+
+@parametrize_with_checks([rbal.LinearSVM(lam=0.5, tol=1e-6), rbal.LinearSVM(loss="logistic", fit_bias=False)])
+def test_scikit_learn_accepts_the_svm(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss_name", LOSSES)
+@pytest.mark.parametrize("fit_bias", [True, False])
+@pytest.mark.parametrize("n_states", [None, 3])
+def test_svm_minimises_its_objective(loss_name, fit_bias, n_states):
+    rng = np.random.default_rng(14)
+    X, y, _ = sample(rng, 40, 80, 12)
+    X = X if n_states is None else rng.integers(0, 3, size=X.shape)
+    c = np.where(y > 0, 2.0, 1.0)
+    clf = rbal.LinearSVM(lam=0.3, loss=loss_name, fit_bias=fit_bias, n_states=n_states, tol=1e-7)
+    clf.fit(X, y, sample_weight=c)
+
+    def objective(J, b):
+        onehot = X if n_states is None else (X[:, :, None] == np.arange(3)).reshape(len(X), -1)
+        u = y * (onehot @ J.ravel() / np.sqrt(12) - b)
+        return c @ LOSS_OF_MARGIN[loss_name](u) + 0.15 * np.sum(J**2)
+
+    best = objective(clf.J_, clf.b_)
+    assert clf.objective_ == pytest.approx(best, rel=1e-10)
+    for size in (1e-4, 1e-3, 1e-2):
+        for _ in range(20):
+            step = size * rng.normal(size=clf.J_.shape)
+            step -= 0.0 if n_states is None else step.mean(axis=1, keepdims=True)  # in the zero-sum gauge
+            assert objective(clf.J_ + step, clf.b_ + fit_bias * size * rng.normal()) >= best - 1e-5 * size
+
+
+LOSS_OF_MARGIN = {
+    "hinge": lambda u: np.clip(1 - u, 0, None),
+    "squared_hinge": lambda u: np.clip(1 - u, 0, None) ** 2,
+    "square": lambda u: (u - 1) ** 2,
+    "logistic": lambda u: np.log1p(np.exp(-u)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss_name", LOSSES)
+@pytest.mark.parametrize("fit_bias", [True, False])
+def test_svm_lands_on_the_theory(loss_name, fit_bias):
+    rng = np.random.default_rng(15)
+    D, trials = 100, 12
+    delta = 1.5 * rng.normal(size=D)
+    classes = rbal.Moments.real(delta / (2 * np.sqrt(D)), -delta / (2 * np.sqrt(D)), np.ones(D))
+    sol = rbal.solve(classes, 2.0, 4.0, model="svm", lam=0.5, loss=loss_name, fit_bias=fit_bias)
+    found = []
+    for _ in range(trials):
+        y = np.repeat([1, -1], [200, 400])
+        X = rng.normal(size=(600, D)) + np.outer(y, delta) / (2 * np.sqrt(D))
+        clf = rbal.LinearSVM(lam=0.5, loss=loss_name, fit_bias=fit_bias, tol=1e-6).fit(X, y)
+        found.append(clf.order_parameters(classes))
+    error = np.std(found, axis=0, ddof=1) / np.sqrt(trials)
+    assert (np.abs(np.mean(found, axis=0) - [sol.q, sol.r, sol.b]) <= 4 * error + 2 / D).all()
+
+
+# ---- empirical order parameters
+
+
+@pytest.mark.parametrize("kind", ["real", "potts", "blocks", "few rows"])
+def test_order_parameters_are_moments_of_the_scores(kind):
+    rng = np.random.default_rng(16)
+    L = 8
+    if kind == "real":
+        mix = rng.normal(size=(L, L))
+        moments = rbal.Moments.real(rng.normal(size=L), rng.normal(size=L), mix @ mix.T)
+        X, y = rng.normal(size=(60, L)), np.repeat([1, -1], 30)
+        clf = rbal.LinearSVM(lam=1.0).fit(X, y)
+        means, cov = (
+            (moments.M + moments.delta / (2 * np.sqrt(L)), moments.M - moments.delta / (2 * np.sqrt(L))),
+            mix @ mix.T,
+        )
+        weights = clf.J_
+    else:
+        X, y = (
+            rng.integers(0, 3, size=(40 if kind == "few rows" else 60, L)),
+            np.arange(40 if kind == "few rows" else 60) % 2,
+        )
+        X = X if kind != "few rows" else X[:12]
+        y = y[: len(X)]
+        covariance = "sites" if kind == "blocks" else "pooled"
+        moments = rbal.Moments.from_data(X[y == 1], X[y == 0], n_states=3, covariance=covariance)
+        clf = rbal.LinearSVM(lam=1.0, n_states=3).fit(X, y)
+        onehot = (X[:, :, None] == np.arange(3)).reshape(len(X), -1).astype(float)
+        means = onehot[y == 1].mean(axis=0), onehot[y == 0].mean(axis=0)
+        cov = 0.5 * (np.cov(onehot[y == 1].T) + np.cov(onehot[y == 0].T))
+        if kind == "blocks":
+            cov *= np.kron(np.eye(L), np.ones((3, 3)))
+        weights = clf.J_.ravel()
+    found = clf.order_parameters(moments)
+    scores = [mean @ weights / np.sqrt(L) - clf.b_ for mean in means]
+    assert found.q == pytest.approx(weights @ cov @ weights / L)
+    assert found.r == pytest.approx(scores[0] - scores[1])
+    assert found.b == pytest.approx(-0.5 * (scores[0] + scores[1]))
+
+
+def test_order_parameters_need_moments_of_the_same_data():
+    X, y, _ = sample(np.random.default_rng(17), 10, 10, 4)
+    clf = rbal.LinearSVM().fit(X, y)
+    with pytest.raises(ValueError, match="moments must be of data with weights of shape"):
+        clf.order_parameters(rbal.Moments.ising(m=0.0, delta=1.0, L=5))
+    with pytest.raises(ValueError, match="J must have the shape of M"):
+        rbal.Moments.ising(m=0.0, delta=1.0, L=5).variance(np.ones(4))
 
 
 @pytest.mark.parametrize(
@@ -130,6 +336,14 @@ def test_sphere_least_squares_against_brute_force():
         (lambda X, y: rbal.SphericalPerceptron().fit(X, y, sample_weight=(y > 0)), "both classes"),
         (lambda X, y: rbal.SphericalPerceptron(n_states=2).fit(X, y), "states 0 … 1"),
         (lambda X, y: rbal.SphericalPerceptron(n_states=1).fit(X, y), "n_states must be at least 2"),
+        (lambda X, y: rbal.SphericalPerceptron(sat="any").fit(X, y), "sat must be one of"),
+        (lambda X, y: rbal.SphericalPerceptron(kappa=[1.0]).fit(X, y), "kappa must be a number"),
+        (lambda X, y: rbal.SphericalPerceptron().fit(X[:0], y[:0]), "0 sample"),
+        (lambda X, y: rbal.SphericalPerceptron().fit(X * np.nan, y), "NaN"),
+        (lambda X, y: rbal.LinearSVM(lam=0.0).fit(X, y), "lam must be > 0"),
+        (lambda X, y: rbal.LinearSVM(loss="huber").fit(X, y), "loss must be one of"),
+        (lambda X, y: rbal.LinearSVM(n_states=3).fit(X, y), "states 0 … 2"),
+        (lambda X, y: rbal.LinearSVM().fit(X, np.ones(len(y))), "two classes"),
         (lambda X, y: rbal.SphericalPerceptron(tol=0.0).fit(X, y), "tol must be > 0"),
         (lambda X, y: rbal.SphericalPerceptron(max_iter=0).fit(X, y), "max_iter must be a positive integer"),
     ],

@@ -1,0 +1,173 @@
+"""The pieces of the exact descent, each against the obvious way; run with and without the compiler."""
+
+import numpy as np
+import pytest
+
+from rbal import _descent as descent
+from rbal._perceptron import Problem, merge_repeated, sphere_least_squares, walk
+
+
+def differences(X, on, m):
+    return X[on[1:m]] - X[on[0]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_factorisation_follows_samples_that_come_and_go(seed):
+    rng = np.random.default_rng(seed)
+    D, n = 12, 40
+    X = rng.normal(size=(n, D))
+    basis, R, on, m = np.zeros((D, D)), np.zeros((D, D)), np.empty(D + 1, np.int64), 0
+    for _ in range(60):
+        if m < D and (m < 2 or rng.random() < 0.6):
+            sample = int(rng.choice(np.setdiff1d(np.arange(n), on[:m])))
+            assert descent.join(X, on, m, basis, R, sample)
+            m += 1
+        else:
+            gone = int(rng.integers(m))
+            left = np.delete(on[:m], gone)
+            descent.leave(on, m, basis, R, gone)
+            m -= 1
+            np.testing.assert_array_equal(on[:m], left)
+        if m > 1:
+            k = m - 1
+            np.testing.assert_allclose(basis[:k] @ basis[:k].T, np.eye(k), atol=1e-12)
+            np.testing.assert_allclose(basis[:k].T @ np.triu(R[:k, :k]), differences(X, on, m).T, atol=1e-11)
+
+
+def test_a_sample_in_the_span_of_the_others_cannot_join():
+    X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])
+    basis, R, on = np.zeros((2, 2)), np.zeros((2, 2)), np.empty(3, np.int64)
+    assert descent.join(X, on, 0, basis, R, 0)
+    assert descent.join(X, on, 1, basis, R, 1)
+    assert not descent.join(X, on, 2, basis, R, 2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_best_bias_against_all_candidates(seed):
+    rng = np.random.default_rng(seed)
+    n = 30
+    scores, y = rng.normal(size=n), np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    c, kappa = rng.integers(1, 4, size=n).astype(float), np.full(n, rng.choice([0.0, 0.5, 2.0]))
+
+    def loss(b):
+        return c @ np.maximum(kappa - y * (scores - b), 0.0)
+
+    b, sample = descent.best_bias(scores, y, c, kappa, 1e-13)
+    assert loss(b) == pytest.approx(min(loss(kink) for kink in scores - y * kappa), abs=1e-12)
+    if sample >= 0:
+        assert y[sample] * (scores[sample] - b) == pytest.approx(kappa[sample], abs=1e-12)
+
+
+def test_crossings_are_where_the_margin_is_met():
+    rng = np.random.default_rng(0)
+    n = 200
+    gap, along, across = rng.normal(size=(3, n))
+    y, where = np.ones(n), np.where(gap < 0.0, descent.BELOW, descent.ABOVE).astype(np.int8)
+    first, second = np.empty(n), np.empty(n)
+    descent.crossings(gap, along, across, y, where, 1e-13, first, second)
+    angles = np.linspace(0.0, np.pi, 20_001)[:-1, None]
+    path = gap + along * (np.cos(angles) - 1.0) + across * np.sin(angles)
+    changes = np.sum(np.diff(np.sign(path), axis=0) != 0, axis=0)
+    np.testing.assert_array_equal(np.isfinite(first).astype(int) + np.isfinite(second), changes)
+    for roots in (first, second):
+        i = np.flatnonzero(np.isfinite(roots))
+        angle = 2.0 * np.arctan(roots[i])
+        at = gap[i] + along[i] * (np.cos(angle) - 1.0) + across[i] * np.sin(angle)
+        np.testing.assert_allclose(at, 0.0, atol=1e-9)
+
+
+def test_a_sample_on_its_margin_crosses_at_once_or_not():
+    gap, along = np.zeros(2), np.zeros(2)
+    across, y = np.array([1.0, -1.0]), np.ones(2)
+    where = np.full(2, descent.BELOW, np.int8)
+    first, second = np.empty(2), np.empty(2)
+    descent.crossings(gap, along, across, y, where, 1e-13, first, second)
+    assert 0.0 < first[0] < 1e-12  # below, and moving up
+    assert np.isinf(first[1])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_first_stop_is_the_first_minimum_along_the_arc(seed):
+    rng = np.random.default_rng(seed)
+    n = 25
+    base, along, across = 0.3 * rng.normal(size=(3, n))
+    y, c, kappa = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.random(n) + 0.2, 0.2
+    start = y * (base + along)
+    where = np.where(start < kappa, descent.BELOW, descent.ABOVE).astype(np.int8)
+    below = where == descent.BELOW
+    cosine, sine = -((c * y)[below] @ along[below]), -((c * y)[below] @ across[below])
+    if sine > 0.0:  # the arc goes the way that lowers the loss
+        across, sine = -across, -sine
+    first, second = np.empty(n), np.empty(n)
+    descent.crossings(base + along - y * kappa, along, across, y, where, 1e-13, first, second)
+    t, sample = descent.first_stop(y, c, where, along, across, first, second, cosine, sine, 1e-2)
+
+    def loss(angle):
+        u = y * (base + along * np.cos(angle) + across * np.sin(angle))
+        return c @ np.maximum(kappa - u, 0.0)
+
+    angles = np.linspace(0.0, np.pi, 10_001)
+    values = np.array([loss(angle) for angle in angles])
+    rises = np.flatnonzero(np.diff(values) > 0.0)
+    expected = angles[rises[0]] if len(rises) else np.pi
+    assert 2.0 * np.arctan(t) == pytest.approx(expected, abs=1e-3)
+    if sample >= 0:
+        u = y[sample] * (base + along * np.cos(2 * np.arctan(t)) + across * np.sin(2 * np.arctan(t)))[sample]
+        assert u == pytest.approx(kappa, abs=1e-9)
+
+
+def test_repeated_samples_are_one_with_the_sum_of_their_weights():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(5, 3)), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
+    again = np.array([0, 1, 1, 4, 2, 3, 1])
+    rows, labels, weight = merge_repeated(X[again], y[again], np.arange(1.0, 8.0))
+    assert len(rows) == 5
+    assert weight.sum() == 28.0
+    assert weight[np.all(rows == X[1], axis=1)] == 2.0 + 3.0 + 7.0
+    assert labels[np.all(rows == X[1], axis=1)] == -1.0
+    untouched = merge_repeated(X, y, np.ones(5))
+    assert untouched[0] is X
+
+
+def test_equal_samples_of_two_classes_stay_two():
+    X = np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]])
+    rows, labels, _ = merge_repeated(X, np.array([1.0, -1.0, 1.0]), np.ones(3))
+    assert len(rows) == 3
+    assert sorted(labels[np.all(rows == X[0], axis=1)]) == [-1.0, 1.0]
+
+
+def test_sphere_least_squares_against_brute_force():
+    rng = np.random.default_rng(6)
+    gram, h = np.sort(rng.random(4)), rng.normal(size=4)
+    a = sphere_least_squares(gram, h, 2.0)
+    assert a @ a == pytest.approx(4.0)
+    trials = rng.normal(size=(200_000, 4))
+    trials *= 2.0 / np.linalg.norm(trials, axis=1, keepdims=True)
+    assert 0.5 * gram @ a**2 - h @ a <= (0.5 * trials**2 @ gram - trials @ h).min() + 1e-12
+
+
+@pytest.mark.parametrize("h", [np.zeros(3), np.array([0.0, 0.1, 0.2])], ids=["no pull", "no pull along the softest"])
+def test_sphere_least_squares_fills_the_norm(h):
+    a = sphere_least_squares(np.array([0.1, 1.0, 2.0]), h, 2.0)
+    assert a @ a == pytest.approx(4.0)
+    assert abs(a[0]) > 1.9
+
+
+def test_walk_stays_among_the_zero_loss_weights():
+    # two weights: the zero-loss weights for given samples are an arc, and the walk visits all of it evenly
+    rng = np.random.default_rng(2)
+    X, y = np.array([[1.0, 0.2], [0.8, -0.3], [-0.9, 0.1]]), np.array([1.0, 1.0, -1.0])
+    problem = Problem(X, y, np.ones(3), 0.1, 1.0)
+    J, b, _ = problem.largest_margin()
+    angles = []
+    for _ in range(4000 if descent.join.__class__.__name__ == "CPUDispatcher" else 400):
+        J, b = walk(problem.X, problem.y, problem.kappa, J, b, rng.normal(size=(3, 2)), rng.random((3, 2)))
+        assert (problem.margins(J, b) >= problem.kappa - 1e-12).all()
+        assert J @ J == pytest.approx(1.0)
+        angles.append((np.arctan2(J[1], J[0]), b))
+    # the evenly filled region, by rejection
+    draws = np.column_stack([rng.uniform(-np.pi, np.pi, 400_000), rng.uniform(-2.0, 2.0, 400_000)])
+    J = np.column_stack([np.cos(draws[:, 0]), np.sin(draws[:, 0])])
+    inside = draws[np.all(y * (J @ X.T - draws[:, 1:]) >= 0.1, axis=1)]
+    for moment in (np.mean, np.std):
+        np.testing.assert_allclose(moment(angles, axis=0), moment(inside, axis=0), atol=0.05)
