@@ -16,8 +16,9 @@ from sklearn.svm import SVC
 from ._descent import descend
 from ._gauss import jit
 
-SPLITTING_BLOCK = 25  # steps of the splitting between two looks at which samples lie on the margin
-SPLITTING_BLOCKS = 12
+SPLITTING_BLOCK = 10  # steps of the splitting between two looks at which samples lie on the margin
+SPLITTING_BLOCKS = 30
+SPLITTING_BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
 WALK_SWEEPS = 50  # steps of the walk among zero-loss weights, in units of their number
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
 
@@ -74,7 +75,7 @@ class Problem:
         J, b = self.start(basis[:, -1])
         u, dual = np.maximum(self.margins(J, b), self.kappa), np.zeros(len(self.y))
         on = np.zeros(len(self.y), bool)
-        for _ in range(SPLITTING_BLOCKS):
+        for block in range(SPLITTING_BLOCKS):
             before = on
             J, b, u, dual = splitting(
                 self.X, self.y, self.c, self.kappa, self.radius, mean, gram, basis, u, dual, SPLITTING_BLOCK
@@ -82,6 +83,8 @@ class Problem:
             on = u == self.kappa
             # What is left costs the descent one step a sample.
             if np.sum(on != before) <= 0.1 * len(J) or self.objective(J, b) == 0.0:
+                break
+            if block + 1 >= SPLITTING_BLOCKS_CORNER and J @ ((self.y * dual) @ self.X) > 0.0:
                 break
         return J, b, np.flatnonzero(on)
 
@@ -133,12 +136,21 @@ class Problem:
 
     def typical(self, J, b, rng):
         """Separable data: weights and bias drawn evenly from all that have zero loss, by a walk that starts at one."""
+        n_hidden = 0 if self.frame is None else len(self.frame) - len(self.X) - 1
         left = WALK_SWEEPS * len(J)
         while left > 0:
             steps = min(left, WALK_BLOCK)
-            J, b = walk(self.X, self.y, self.kappa, J, b, rng.normal(size=(steps, len(J))), rng.random((steps, 2)))
+            hidden = np.sqrt(rng.chisquare(n_hidden, size=steps)) if n_hidden else np.zeros(steps)
+            normals = rng.normal(size=(steps, len(J)))
+            J, b = walk(self.X, self.y, self.kappa, J, b, normals, hidden, rng.random((steps, 2)))
             left -= steps
-        return J, float(b)
+        if self.frame is None:
+            return J, float(b)
+        # the last coordinate stands for all directions outside the span of the samples, which are alike: take any
+        span = self.frame[:, :-1]
+        outside = rng.normal(size=len(span))
+        outside -= span @ (span.T @ outside)
+        return span @ J[:-1] + J[-1] * outside / np.linalg.norm(outside), float(b)
 
 
 def equal_margins(X, y, on, otherwise):
@@ -238,17 +250,19 @@ def sphere_least_squares(gram, h, radius):
 
 
 @jit
-def walk(X, y, kappa, J, b, normals, uniforms):
+def walk(X, y, kappa, J, b, normals, hidden, uniforms):
     """Hit and run among the weights of zero loss.
 
     Along a random great circle the weights move to an even draw from the arc around them that keeps every margin, then
-    the bias to an even draw from what the new weights leave it.
+    the bias to an even draw from what the new weights leave it. Where the last coordinate stands for several, alike to
+    all samples, ``hidden`` is how far the random direction points into the others.
     """
     square = J @ J
     scores = X @ J
     for step in range(len(normals)):
         turn = normals[step] - (normals[step] @ J) * J / square
-        turn *= np.sqrt(square / (turn @ turn))
+        scale = np.sqrt(square / (turn @ turn + hidden[step] ** 2))
+        turn *= scale
         across = X @ turn
         up, down = np.inf, -np.inf
         for i in range(len(y)):
@@ -266,6 +280,7 @@ def walk(X, y, kappa, J, b, normals, uniforms):
         low, high = 2.0 * np.arctan(down), 2.0 * np.arctan(up)
         angle = low + (high - low) * uniforms[step, 0]
         J = np.cos(angle) * J + np.sin(angle) * turn
+        J[-1] = np.copysign(np.hypot(J[-1], np.sin(angle) * scale * hidden[step]), J[-1])
         J *= np.sqrt(square / (J @ J))
         scores = X @ J
         low, high = -np.inf, np.inf

@@ -211,11 +211,10 @@ class SphericalPerceptron(_LinearClassifier):
             widest = problem.largest_margin()
             if problem.margins(*widest[:2]).min() > kappa:  # or else zero loss is reached at a single point
                 J, b, self.kkt_residual_ = widest
-                if self.sat == "typical":
-                    J, b = problem.typical(J, b, rng)
         self.objective_ = problem.objective(J, b)
-        self.b_ = b
-        self.J_ = self._decode(problem.lift(J))
+        draw = self.sat == "typical" and self.objective_ == 0.0 and problem.margins(J, b).min() > kappa
+        J, self.b_ = problem.typical(J, b, rng) if draw else (problem.lift(J), b)
+        self.J_ = self._decode(J)
         return self
 
 

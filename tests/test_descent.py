@@ -160,8 +160,8 @@ def test_walk_stays_among_the_zero_loss_weights():
     problem = Problem(X, y, np.ones(3), 0.1, 1.0)
     J, b, _ = problem.largest_margin()
     angles = []
-    for _ in range(4000 if descent.join.__class__.__name__ == "CPUDispatcher" else 400):
-        J, b = walk(problem.X, problem.y, problem.kappa, J, b, rng.normal(size=(3, 2)), rng.random((3, 2)))
+    for _ in range(4000 if hasattr(walk, "py_func") else 400):
+        J, b = walk(problem.X, problem.y, problem.kappa, J, b, rng.normal(size=(3, 2)), np.zeros(3), rng.random((3, 2)))
         assert (problem.margins(J, b) >= problem.kappa - 1e-12).all()
         assert J @ J == pytest.approx(1.0)
         angles.append((np.arctan2(J[1], J[0]), b))
@@ -171,3 +171,23 @@ def test_walk_stays_among_the_zero_loss_weights():
     inside = draws[np.all(y * (J @ X.T - draws[:, 1:]) >= 0.1, axis=1)]
     for moment in (np.mean, np.std):
         np.testing.assert_allclose(moment(angles, axis=0), moment(inside, axis=0), atol=0.05)
+
+
+@pytest.mark.skipif(not hasattr(walk, "py_func"), reason="many draws need the compiler")
+def test_typical_weights_fill_the_directions_outside_the_samples():
+    # two samples in six dimensions: against weights drawn evenly on the sphere, and kept where they have zero loss
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(2, 6)) / np.sqrt(6), np.array([1.0, -1.0])
+    problem = Problem(X, y, np.ones(2), 0.2, np.sqrt(6))
+    assert problem.frame is not None
+    J, b, _ = problem.largest_margin()
+    drawn = np.array([problem.typical(J, b, rng)[0] for _ in range(2000)])
+    np.testing.assert_allclose(np.sum(drawn**2, axis=1), 6.0)
+    even = rng.normal(size=(400_000, 6))
+    even *= np.sqrt(6) / np.linalg.norm(even, axis=1, keepdims=True)
+    room = (even @ X[0] - 0.2) - (even @ X[1] + 0.2)  # of the bias
+    weight = np.maximum(room, 0.0)
+    for power in (1, 2):
+        expected = np.average(even**power, axis=0, weights=weight)
+        error = np.std(drawn**power, axis=0) / np.sqrt(len(drawn))
+        assert (np.abs(np.mean(drawn**power, axis=0) - expected) <= 5 * error).all()
