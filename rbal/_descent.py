@@ -75,6 +75,23 @@ def leave(on, m, basis, R, j):
 
 
 @jit
+def land(X, y, kappa, J, radius, on, m, basis, R):
+    """Weights near J with the m samples of the face exactly on their margins, and whether the sphere has any."""
+    k = m - 1
+    z = np.zeros(k)
+    for i in range(k):
+        z[i] = y[on[i + 1]] * kappa[on[i + 1]] - y[on[0]] * kappa[on[0]]
+        for j in range(i):
+            z[i] -= R[j, i] * z[j]
+        z[i] /= R[i, i]
+    free, _ = orthogonal(J, basis, k)
+    room, square = radius * radius - z @ z, free @ free
+    if not (room > 0.0 and square > 1e-12 * radius * radius):  # less is rounding
+        return J, False
+    return z @ basis[:k] + np.sqrt(room / square) * free, True
+
+
+@jit
 def best_bias(scores, y, c, kappa, tie):
     """Bias of least loss for these scores, and the sample it puts on its margin (-1 where a whole range is best)."""
     kinks = scores - y * kappa  # a sample of class y passes its margin, and the slope grows by c, where b = score - yκ
@@ -175,7 +192,10 @@ def held_pulls(J, pull, balance, multiplier, basis, R, m):
     pulled = np.zeros(m)
     _, rest = orthogonal(multiplier * J - pull, basis, m - 1)
     for i in range(m - 2, -1, -1):
-        pulled[i + 1] = (rest[i] - R[i, i + 1 : m - 1] @ pulled[i + 2 :]) / R[i, i] if i < m - 2 else rest[i] / R[i, i]
+        pulled[i + 1] = rest[i]
+        for j in range(i + 1, m - 1):
+            pulled[i + 1] -= R[i, j] * pulled[j + 1]
+        pulled[i + 1] /= R[i, i]
     pulled[0] = -balance - pulled.sum()
     return pulled
 
@@ -193,9 +213,10 @@ def worst_of(pulled, pulls, on):
 
 @jit
 def descend(X, y, c, kappa, J, b, start, max_iter):
-    """Weights, bias, multiplier, shares of the samples in the pull, and steps, from a point on the sphere.
+    """Weights, bias, multiplier, shares of the samples in the pull, how many are held on the margin, and steps.
 
-    The samples in ``start`` lie on their margins already. Stops where no sample wants to leave the face.
+    From a point on the sphere it first moves to where the samples in ``start`` lie on their margins, as many of the first of them as the sphere
+    bears. It stops where no sample wants to leave the face.
     """
     n, D = X.shape
     radius, norm, pulls = np.sqrt(J @ J), np.sqrt(c @ c), c * y
@@ -204,6 +225,15 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
     for sample in start:
         if m < D and join(X, on, m, basis, R, sample):
             m += 1
+    landed = False
+    while m > 1 and not landed:
+        J, landed = land(X, y, kappa, J, radius, on, m, basis, R)
+        if not landed:
+            m //= 2
+    if landed:
+        b = X[on[0]] @ J - y[on[0]] * kappa[on[0]]
+    else:
+        m = 0
     where, share, pulled = np.zeros(n, np.int8), np.zeros(n), np.zeros(m)
     scores, first, second = np.empty(n), np.empty(n), np.empty(n)
     force, balance, tie, multiplier = np.zeros(D), 0.0, 0.0, 0.0  # sums over the samples below
@@ -272,4 +302,4 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
     share[:] = np.where(where == BELOW, 1.0, 0.0)
     for i in range(min(m, len(pulled))):
         share[on[i]] = pulled[i] / pulls[on[i]]
-    return J, b, multiplier, share, n_iter
+    return J, b, multiplier, share, m, n_iter

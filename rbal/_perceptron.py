@@ -9,7 +9,6 @@ whatever the sign of the multiplier.
 import warnings
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -19,7 +18,6 @@ from ._gauss import jit
 SPLITTING_BLOCK = 10  # steps of the splitting between two looks at which samples lie on the margin
 SPLITTING_BLOCKS = 30
 SPLITTING_BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
-WALK_SWEEPS = 50  # steps of the walk among zero-loss weights, in units of their number
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
 
 
@@ -52,12 +50,12 @@ class Problem:
         if self.objective(J, b) == 0.0:
             return J, b, 0.0, 0.0, 1
         patience = 20 * (len(J) + 10)  # steps before the descent is taken to run in a circle
-        found = self.descend(*self.enter(J, b, on), min(max_iter, patience))
+        found = self.descend(J, b, on, min(max_iter, patience))
         if not found[3] <= tol and max_iter > found[4]:
             # A corner where more samples meet than there are weights can trap the descent in a circle.
             jitter = np.random.default_rng(0).random(len(self.kappa))
             self.kappa = self.kappa + 1e-3 * tol * (1.0 + self.kappa) * jitter
-            found = self.descend(*self.enter(J, b, on), max_iter)
+            found = self.descend(J, b, on, max_iter)
         if not found[3] <= tol:
             warnings.warn(
                 f"the perceptron did not converge in {found[4]} steps: violation {found[3]:.1e}, tol {tol:.1e}",
@@ -67,7 +65,7 @@ class Problem:
         return found
 
     def split(self):
-        """Approximate weights, and the samples that the splitting finds on their margin."""
+        """Approximate weights, and the samples that the splitting finds on their margin, the closest first."""
         mean = self.X.mean(axis=0)
         centred = self.X - mean
         gram, basis = np.linalg.eigh(centred.T @ centred)
@@ -86,7 +84,8 @@ class Problem:
                 break
             if block + 1 >= SPLITTING_BLOCKS_CORNER and J @ ((self.y * dual) @ self.X) > 0.0:
                 break
-        return J, b, np.flatnonzero(on)
+        on = np.flatnonzero(on)
+        return J, b, on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
 
     def start(self, otherwise):
         """Weights along the difference of the weighted class means."""
@@ -95,26 +94,15 @@ class Problem:
         J = self.radius * (pull / size if size > 0 else otherwise)
         return J, float(np.median(self.X @ J))
 
-    def enter(self, J, b, on):
-        """Weights moved onto the face where the given samples lie exactly on their margin, as many as it bears."""
-        on = on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
-        while len(on) > 1:
-            edge = self.y[on] * self.kappa[on]
-            basis, triangle = np.linalg.qr((self.X[on[1:]] - self.X[on[0]]).T)
-            scale = np.abs(np.diag(triangle))
-            if scale.min() > 1e-10 * scale.max():
-                fixed = basis @ solve_triangular(triangle, edge[1:] - edge[0], trans="T")
-                room = self.radius**2 - fixed @ fixed
-                free = J - basis @ (basis.T @ J)
-                if room > 0.0 and free @ free > 1e-12 * self.radius**2:  # less is rounding
-                    J = fixed + np.sqrt(room / (free @ free)) * free
-                    return J, float(self.X[on[0]] @ J - edge[0]), on
-            on = on[: len(on) // 2]
-        return J, b, on[:0]
-
     def descend(self, J, b, on, max_iter):
         """Exact descent, and how far the optimality conditions are from holding where it stops."""
-        J, b, k, share, n_iter = descend(self.X, self.y, self.c, self.kappa, J, b, on, max_iter)
+        J, b, k, share, held, n_iter = descend(self.X, self.y, self.c, self.kappa, J, b, on, max_iter)
+        if np.isin(
+            share, (0.0, 1.0)
+        ).all():  # the loss does not depend on the bias up to the next sample on either side
+            kinks = self.X @ J - self.y * self.kappa
+            below, above = kinks[kinks < b], kinks[kinks > b]
+            b = 0.5 * (below.max() + above.min()) if len(below) and len(above) else b
         pulls = self.c * self.y * np.clip(share, 0.0, 1.0)
         short = self.kappa - self.margins(J, b)
         lack = np.linalg.norm(np.append(k * J - self.X.T @ pulls, pulls.sum())) / np.linalg.norm(self.c)
@@ -134,10 +122,10 @@ class Problem:
         lack = 1.0 - margins.min() * np.linalg.norm(w) / self.radius
         return J, float(b), float(abs(lack))
 
-    def typical(self, J, b, rng):
+    def typical(self, J, b, sweeps, rng):
         """Separable data: weights and bias drawn evenly from all that have zero loss, by a walk that starts at one."""
         n_hidden = 0 if self.frame is None else len(self.frame) - len(self.X) - 1
-        left = WALK_SWEEPS * len(J)
+        left = sweeps * len(J)
         while left > 0:
             steps = min(left, WALK_BLOCK)
             hidden = np.sqrt(rng.chisquare(n_hidden, size=steps)) if n_hidden else np.zeros(steps)

@@ -135,6 +135,8 @@ class SphericalPerceptron(_LinearClassifier):
     sat : {"largest_margin", "typical"}
         Which weights to return where the data are separable with margin ``kappa``: those of largest margin, or a draw
         from all that have zero loss, which is what the theory of this phase describes.
+    sweeps : int
+        Steps of the random walk to a typical solution, for each weight.
     tol : float
         Largest violation of the optimality conditions, relative to the norm of the sample weights.
     max_iter : int
@@ -162,8 +164,8 @@ class SphericalPerceptron(_LinearClassifier):
     Notes
     -----
     Where the multiplier is negative the problem is not convex and the result is a local minimum. A typical solution is
-    found by hit and run from the one of largest margin, in 50 steps a weight: plenty unless ``kappa`` is close to the
-    largest margin, where little room is left.
+    found by hit and run from the one of largest margin. A walk that is too short stays close to it; with more weights it
+    must be longer.
 
     Examples
     --------
@@ -176,10 +178,21 @@ class SphericalPerceptron(_LinearClassifier):
     (50.0, True)
     """
 
-    def __init__(self, *, kappa=1.0, n_states=None, sat="largest_margin", tol=1e-6, max_iter=20_000, random_state=None):
+    def __init__(
+        self,
+        *,
+        kappa=1.0,
+        n_states=None,
+        sat="largest_margin",
+        sweeps=250,
+        tol=1e-6,
+        max_iter=20_000,
+        random_state=None,
+    ):
         self.kappa = kappa
         self.n_states = n_states
         self.sat = sat
+        self.sweeps = sweeps
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -200,7 +213,7 @@ class SphericalPerceptron(_LinearClassifier):
         """
         kappa = number("kappa", self.kappa, 0.0)
         one_of("sat", self.sat, ("largest_margin", "typical"))
-        rng = np.random.default_rng(self.random_state)
+        sweeps, rng = positive_int("sweeps", self.sweeps), np.random.default_rng(self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         features, signs, weight = self._prepare(X, y, sample_weight)
         radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
@@ -213,7 +226,7 @@ class SphericalPerceptron(_LinearClassifier):
                 J, b, self.kkt_residual_ = widest
         self.objective_ = problem.objective(J, b)
         draw = self.sat == "typical" and self.objective_ == 0.0 and problem.margins(J, b).min() > kappa
-        J, self.b_ = problem.typical(J, b, rng) if draw else (problem.lift(J), b)
+        J, self.b_ = problem.typical(J, b, sweeps, rng) if draw else (problem.lift(J), b)
         self.J_ = self._decode(J)
         return self
 

@@ -181,7 +181,7 @@ def test_typical_weights_fill_the_directions_outside_the_samples():
     problem = Problem(X, y, np.ones(2), 0.2, np.sqrt(6))
     assert problem.frame is not None
     J, b, _ = problem.largest_margin()
-    drawn = np.array([problem.typical(J, b, rng)[0] for _ in range(2000)])
+    drawn = np.array([problem.typical(J, b, 50, rng)[0] for _ in range(2000)])
     np.testing.assert_allclose(np.sum(drawn**2, axis=1), 6.0)
     even = rng.normal(size=(400_000, 6))
     even *= np.sqrt(6) / np.linalg.norm(even, axis=1, keepdims=True)
