@@ -215,8 +215,8 @@ def worst_of(pulled, pulls, on):
 def descend(X, y, c, kappa, J, b, start, max_iter):
     """Weights, bias, multiplier, shares of the samples in the pull, how many are held on the margin, and steps.
 
-    From a point on the sphere it first moves to where the samples in ``start`` lie on their margins, as many of the first of them as the sphere
-    bears. It stops where no sample wants to leave the face.
+    From a point on the sphere it first moves to where the samples in ``start`` lie on their margins, as many of the
+    first of them as the sphere bears. It stops where no sample wants to leave the face.
     """
     n, D = X.shape
     radius, norm, pulls = np.sqrt(J @ J), np.sqrt(c @ c), c * y

@@ -97,9 +97,7 @@ class Problem:
     def descend(self, J, b, on, max_iter):
         """Exact descent, and how far the optimality conditions are from holding where it stops."""
         J, b, k, share, held, n_iter = descend(self.X, self.y, self.c, self.kappa, J, b, on, max_iter)
-        if np.isin(
-            share, (0.0, 1.0)
-        ).all():  # the loss does not depend on the bias up to the next sample on either side
+        if held == 0:  # the loss does not depend on the bias up to the next sample on either side
             kinks = self.X @ J - self.y * self.kappa
             below, above = kinks[kinks < b], kinks[kinks > b]
             b = 0.5 * (below.max() + above.min()) if len(below) and len(above) else b

@@ -164,8 +164,8 @@ class SphericalPerceptron(_LinearClassifier):
     Notes
     -----
     Where the multiplier is negative the problem is not convex and the result is a local minimum. A typical solution is
-    found by hit and run from the one of largest margin. A walk that is too short stays close to it; with more weights it
-    must be longer.
+    found by hit and run from the one of largest margin. A walk that is too short stays close to it, and with more
+    weights it must be longer.
 
     Examples
     --------
