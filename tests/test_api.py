@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,24 @@ import rbal
 
 HEAVY = ("numba", "scipy", "torch", "matplotlib", "ipywidgets", "sklearn", "pandas")
 FUNCTIONS = sorted(name for name in rbal.__all__ if inspect.isfunction(getattr(rbal, name)))
+MODULES = ("experiments", "strategies", "datasets.synthetic", "datasets.images", "datasets.lattice")
+
+
+def public_functions(module):
+    """Functions of a module that are meant for users: those it lists, or else those it defines."""
+    owner = import_module(f"rbal.{module}")
+    names = getattr(owner, "__all__", None) or [
+        name for name, value in vars(owner).items() if getattr(value, "__module__", None) == owner.__name__
+    ]
+    functions = {f"{module}.{name}": getattr(owner, name) for name in names if not name.startswith("_")}
+    return {name: function for name, function in functions.items() if inspect.isfunction(function)}
+
+
 CALLABLES = {
     **{name: getattr(rbal, name) for name in FUNCTIONS},
     **{f"Moments.{name}": getattr(rbal.Moments, name) for name in ("ising", "potts", "real", "from_data")},
     "Metrics": rbal.Metrics,
+    **{name: function for module in MODULES for name, function in public_functions(module).items()},
 }
 
 
@@ -92,7 +107,7 @@ def test_convergence_warning_is_scikit_learns():
 def documented(function):
     """Parameters section, with names that share a line taken apart."""
     lines = FunctionDoc(function, doc=inspect.getdoc(function))["Parameters"]
-    return [name.strip() for line in lines for name in line.name.split(",")]
+    return [name.strip(" *") for line in lines for name in line.name.split(",")]
 
 
 @pytest.mark.parametrize("name", CALLABLES)
