@@ -42,7 +42,7 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
     ----------
     trial : callable
         ``trial(rng, **cell)`` returns a dict of numbers, always of the same names. It draws from ``rng`` alone. What is
-        the same in all cells is bound with :func:`functools.partial`.
+        the same in all cells is bound with ``functools.partial``.
     grid : dict or list of dict
         Values of each name, of which all combinations are run; or the cells themselves. Values are numbers, strings,
         booleans or None.
@@ -179,7 +179,7 @@ def train(
     ----------
     rng : numpy.random.Generator
     classes : Classes or Images
-        What to draw from, of :mod:`rbal.datasets`.
+        What to draw from, of ``rbal.datasets``.
     alpha_pos, alpha_neg : float
         Class sizes over L; each class has ``round(alpha L)`` samples, and at least one.
     kappa : float

@@ -37,7 +37,11 @@ def test_imbalanced_learn_checks(check, mixing):
     check(RandomMixSampler(mixing=mixing, random_state=0))
 
 
-@pytest.mark.parametrize(("estimator", "check"), list(sklearn_checks(RandomMixSampler(random_state=0))), ids=str)
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    list(sklearn_checks(RandomMixSampler(random_state=0))),
+    ids=lambda value: value.func.__name__ if hasattr(value, "func") else "",
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

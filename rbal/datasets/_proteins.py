@@ -187,7 +187,7 @@ def miyazawa_jernigan():
     Returns
     -------
     (20, 20) array
-        Symmetric, in the order of :data:`AMINO_ACIDS`.
+        Symmetric, in the order of ``AMINO_ACIDS``.
 
     Examples
     --------

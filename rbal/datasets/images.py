@@ -332,7 +332,7 @@ def load_celeba(
         Height and width to shrink the grey images to, by the mean over areas; by default they stay as they are (218×178
         as published, for which a covariance takes 12 GB).
     window, k
-        Of :func:`sauvola_threshold`.
+        Of ``sauvola_threshold``.
     n_test : int
         Size of the test set, drawn from all faces; half of it is of each class.
     random_state : int, numpy.random.Generator or None

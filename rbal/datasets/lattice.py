@@ -4,7 +4,7 @@ A structure is a compact self-avoiding walk. A sequence v of 27 amino acids fold
 p_nat(S|v) ∝ exp(-E(v|S)), where E sums the energies of Miyazawa and Jernigan over the contacts of S. Two folded cubes
 meet face to face in 144 orientations; p_int is the probability of the first of them.
 
-A pair of sequences is 54 states 0 … 19, in the order of :data:`AMINO_ACIDS`, the first protein before the second.
+A pair of sequences is 54 states 0 … 19, in the order of ``AMINO_ACIDS``, the first protein before the second.
 """
 
 import io
