@@ -31,6 +31,23 @@ class OrderParameters(NamedTuple):
 class _LinearClassifier(ClassifierMixin, BaseEstimator):
     """Scores x·J/√L - b on real features, or on states one-hot encoded in the zero-sum gauge."""
 
+    def fit(self, X, y, sample_weight=None):
+        """Train on samples X with two labels y.
+
+        Parameters
+        ----------
+        X : (n, L) array
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            Factors on the loss of each sample, >= 0.
+
+        Returns
+        -------
+        self
+        """
+        self._train(*self._prepare(X, y, sample_weight))
+        return self
+
     def _prepare(self, X, y, sample_weight):
         """Features without the zero-sum directions over √L, signs and weights of the samples that count."""
         X, y = validate_data(self, X, y, dtype=float)
@@ -197,25 +214,11 @@ class SphericalPerceptron(_LinearClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
-        """Train on samples X with two labels y.
-
-        Parameters
-        ----------
-        X : (n, L) array
-        y : (n,) array
-        sample_weight : (n,) array, optional
-            Factors on the loss of each sample, >= 0.
-
-        Returns
-        -------
-        self
-        """
+    def _train(self, features, signs, weight):
         kappa = number("kappa", self.kappa, 0.0)
         one_of("sat", self.sat, ("largest_margin", "typical"))
         sweeps, rng = positive_int("sweeps", self.sweeps), np.random.default_rng(self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
-        features, signs, weight = self._prepare(X, y, sample_weight)
         radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
         problem = Problem(features, signs, weight, kappa, radius)
         J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter)
@@ -228,7 +231,6 @@ class SphericalPerceptron(_LinearClassifier):
         draw = self.sat == "typical" and self.objective_ == 0.0 and problem.margins(J, b).min() > kappa
         J, self.b_ = problem.typical(J, b, sweeps, rng) if draw else (problem.lift(J), b)
         self.J_ = self._decode(J)
-        return self
 
 
 class LinearSVM(_LinearClassifier):
@@ -280,24 +282,10 @@ class LinearSVM(_LinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
 
-    def fit(self, X, y, sample_weight=None):
-        """Train on samples X with two labels y.
-
-        Parameters
-        ----------
-        X : (n, L) array
-        y : (n,) array
-        sample_weight : (n,) array, optional
-            Factors on the loss of each sample, >= 0.
-
-        Returns
-        -------
-        self
-        """
+    def _train(self, features, signs, weight):
         lam = number("lam", self.lam, 0.0, open_low=True)
         one_of("loss", self.loss, ("hinge", "squared_hinge", "square", "logistic"))
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
-        features, signs, weight = self._prepare(X, y, sample_weight)
         if self.loss == "hinge" and not self.fit_bias:
             # libsvm always fits a bias: with every sample mirrored, at half the weight, it vanishes
             mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])
@@ -310,7 +298,6 @@ class LinearSVM(_LinearClassifier):
         u = signs * (features @ J - self.b_)
         self.objective_ = float(weight @ _LOSSES[self.loss](u) + 0.5 * lam * J @ J)
         self.J_ = self._decode(J)
-        return self
 
     def _solver(self, lam):
         common = {"C": 1.0 / lam, "fit_intercept": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
