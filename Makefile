@@ -60,9 +60,10 @@ test: lint ## Everything: lint, unit tests and doctests, kernels without the com
 test-fast: $(READY) ## Unit tests and doctests that take no more than a few seconds each
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not browser"
 
+# The plugin keeps what the chapters show, so that the book is built from this run and not from another.
 test-notebooks: $(READY) ## Run every chapter and compare its key numbers with tests/references
 	$(BIN)/python tools/notebooks.py convert
-	$(BIN)/python -m pytest -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
+	PYTHONPATH=tools $(BIN)/python -m pytest -p keep_runs -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
 
 test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
 	$(BIN)/python -m pytest -n $(JOBS) tests/test_book.py

@@ -243,6 +243,70 @@ class Moments:
             return float(np.einsum("ia,iab,ib->", sites, cov, sites))
         return float(w @ cov @ w) if cov.shape[0] == cov.shape[1] else float(np.sum((cov @ w) ** 2))
 
+    def debiased(self, n_pos, n_neg, band=50):
+        r"""The same classes, with the noise of estimated means taken out of the shift.
+
+        Means of n⁺ and n⁻ samples differ even when the classes do not: along an eigenvector, the squared shift is too
+        large by :math:`L\lambda(1/n^++1/n^-)` on average. One such term is as noisy as what it corrects, but the saddle
+        point only sees sums over many. So δ is shortened by one factor in each band of neighbouring eigenvalues: the
+        one that takes the expected noise out of the band's part of :math:`\sum_id_i^2/(L\lambda_i)`, the squared
+        distance of the classes in units of their noise. The covariance stays as it is.
+
+        Parameters
+        ----------
+        n_pos, n_neg : int
+            Samples from which the two means were estimated.
+        band : int
+            Number of neighbouring eigenvalues that share a factor.
+
+        Returns
+        -------
+        Moments
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(2)
+        >>> seen = Moments.from_data(*rng.normal(size=(2, 300, 100)))  # two samples of one class
+        >>> for mom in (seen, seen.debiased(300, 300)):
+        ...     print(f"{mom.delta_sq.sum() / mom.L:.2f}")
+        0.70
+        0.11
+        """
+        n_pos, n_neg, band = positive_int("n_pos", n_pos), positive_int("n_neg", n_neg), positive_int("band", band)
+        values, shift, back = self._directions()
+        order = np.argsort(values, kind="stable")
+        order = order[values[order] > 10 * values.size * np.finfo(float).eps * values.max()]
+        shift = shift.copy()
+        for part in np.array_split(order, max(1, order.size // band)):
+            distance = np.sum(shift[part] ** 2 / values[part]) / self.L
+            noise = part.size * (1.0 / n_pos + 1.0 / n_neg)
+            shift[part] *= np.sqrt(1.0 - noise / distance) if distance > noise else 0.0
+        shift = back(shift)
+        delta = shift if self.Q == 1 else shift.reshape(self.L, -1) @ helmert(self.Q)
+        return Moments(L=self.L, Q=self.Q, M=self.M, delta=delta, shift=shift, covariance=self._covariance)
+
+    def _directions(self):
+        """Eigenvalues, δ along each eigenvector, and the way back from such components to δ."""
+        cov, shift = self._covariance, self._shift
+        if cov is None:
+            cov = _site_blocks(self.M, helmert(self.Q).T)
+        if cov.ndim == 1:
+            return cov, shift, lambda c: c
+        if cov.ndim == 3:
+            values, vectors = np.linalg.eigh(cov)
+            along = np.einsum("iab,ia->ib", vectors, shift.reshape(len(cov), -1))
+            return (
+                values.ravel(),
+                along.ravel(),
+                lambda c: np.einsum("iab,ib->ia", vectors, c.reshape(along.shape)).ravel(),
+            )
+        if cov.shape[0] == cov.shape[1]:
+            values, vectors = np.linalg.eigh(cov)
+            return values, shift @ vectors, lambda c: vectors @ c
+        _, singular, vectors = np.linalg.svd(cov, full_matrices=False)
+        rest = shift - (vectors @ shift) @ vectors  # where the sample does not vary, nothing is known of the noise
+        return singular**2, vectors @ shift, lambda c: c @ vectors + rest
+
     @cached_property
     def _spectrum(self):
         """What the compiled solver takes: equal eigenvalues merged, free directions counted apart."""
@@ -269,13 +333,16 @@ def _potts_sites(M, delta):
     values, squares = np.empty((len(M), basis.shape[1])), np.empty((len(M), basis.shape[1]))
     for start in range(0, len(M), SITES_AT_ONCE):
         part = slice(start, start + SITES_AT_ONCE)
-        f = M[part]
-        projected = f @ basis
-        blocks = np.einsum("ta,it,tb->iab", basis, f, basis, optimize=True)
-        blocks -= projected[:, :, None] * projected[:, None, :]
-        values[part], vectors = np.linalg.eigh(blocks)
+        values[part], vectors = np.linalg.eigh(_site_blocks(M[part], basis))
         squares[part] = np.einsum("iab,ia->ib", vectors, delta[part] @ basis) ** 2
     return values, squares
+
+
+def _site_blocks(M, basis):
+    """Covariances M_i(t) δ_tu - M_i(t) M_i(u) of independent sites, in the coordinates of the basis."""
+    projected = M @ basis
+    blocks = np.einsum("ta,it,tb->iab", basis, M, basis, optimize=True)
+    return blocks - projected[:, :, None] * projected[:, None, :]
 
 
 def _few_rows(rows, shift):

@@ -14,7 +14,7 @@ from ._solver import edges
 from ._validation import broadcast, in_range, number
 from .losses import HINGE
 from .moments import Moments
-from .saddle import convergence_warning
+from .saddle import convergence_warning, sweep
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks
 
@@ -23,7 +23,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     """Largest margin κ at which the training set is separable.
 
     It is negative where the set is not separable at all. There the problem is not convex and the value, replica
-    symmetric, is a bound.
+    symmetric, is a bound. Where some features never vary it is 0 instead: weights on these alone score 0 everywhere.
 
     Parameters
     ----------
@@ -62,6 +62,11 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
         alone = 0.5 * np.sqrt(moments.Q * spectrum.s[0])
         out[:, 0] = np.where(bad | (out[:, 0] < alone), alone, out[:, 0])
         bad[:] = False
+    if spectrum.g_null > 0.0:  # weights on what never varies give every sample the score 0
+        out[~bad, 0] = np.maximum(out[~bad, 0], 0.0)
+        stuck = np.flatnonzero(bad)
+        nothing = sweep(moments, alphas[stuck, 0], alphas[stuck, 1], 0.0, fit_bias=fit_bias).phase == "COLLAPSED"
+        out[stuck[nothing], 0], bad[stuck[nothing]] = 0.0, False
     if bad.any():
         out[bad] = np.nan
         warnings.warn(

@@ -338,6 +338,62 @@ def test_svm_on_a_noiseless_column_alone_is_not_solved_and_says_so(noiseless):
     assert np.isnan([sol.q, sol.r, sol.b]).all()
 
 
+# ---- noise in the shift
+
+
+def test_debiased_shift_is_right_on_average():
+    # known classes, means of 60 + 90 samples each time: Σ d²/(Lλ) and ‖δ‖² lose their bias, all the rest stays
+    rng = np.random.default_rng(5)
+    lam, side = np.repeat([0.5, 2.0], 50), rng.normal(size=100) / 4
+    true, n_pos, n_neg = rbal.Moments.real(side, -side, lam), 60, 90
+    found = []
+    for _ in range(200):
+        noise = rng.normal(size=(2, 100)) * np.sqrt(lam / np.array([[n_pos], [n_neg]]))
+        seen = rbal.Moments.real(side + noise[0], -side + noise[1], lam)
+        better = seen.debiased(n_pos, n_neg)
+        found.append([(m.delta_sq / m.eigenvalues).sum() for m in (seen, better)] + [better.delta_sq.sum()])
+    mean, se = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(200)
+    distance = (true.delta_sq / lam).sum()
+    assert mean[0] - distance == pytest.approx(100 * 100 * (1 / 60 + 1 / 90), abs=4 * se[0])
+    assert mean[1] == pytest.approx(distance, abs=4 * se[1])
+    assert mean[2] == pytest.approx(true.delta_sq.sum(), abs=4 * se[2])
+
+
+@pytest.mark.parametrize("covariance", ["pooled", "sites", "shrunk"])
+@pytest.mark.parametrize("Q", [None, 4])
+@pytest.mark.parametrize("n", [12, 60])
+def test_debiased_shift_is_the_same_in_any_basis(Q, covariance, n):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(2 * n, 10)) if Q is None else rng.integers(Q, size=(2 * n, 10))
+    seen = rbal.Moments.from_data(X[:n], X[n:], Q, covariance)
+    better = seen.debiased(n, n, band=5)
+    np.testing.assert_allclose(better.eigenvalues, seen.eigenvalues, rtol=1e-12)
+    np.testing.assert_allclose(np.sum(better.delta**2), better.delta_sq.sum(), rtol=1e-10, atol=1e-12)
+    used = seen.eigenvalues > 1e-12
+    assert np.all(better.delta_sq[used] <= seen.delta_sq[used] * (1 + 1e-9) + 1e-12)
+    assert better.delta.shape == seen.delta.shape
+    if Q is not None:
+        np.testing.assert_allclose(better.delta.sum(axis=1), 0.0, atol=1e-12)
+
+
+def test_debiased_frequencies_without_a_covariance():
+    rng = np.random.default_rng(8)
+    M = rng.dirichlet(np.ones(3), size=7)
+    delta = rng.normal(size=(7, 3))
+    delta -= delta.mean(axis=1, keepdims=True)
+    mom = rbal.Moments.potts(M, delta)
+    many, few = mom.debiased(10**12, 10**12), mom.debiased(1, 1)
+    np.testing.assert_allclose(many.delta, delta, rtol=1e-9)
+    assert np.abs(few.delta).max() < np.abs(delta).max()
+
+
+@pytest.mark.parametrize("name", ["n_pos", "n_neg", "band"])
+def test_debiased_sizes_are_positive(name):
+    sizes = {"n_pos": 10, "n_neg": 10, "band": 5} | {name: 0}
+    with pytest.raises(ValueError, match=name):
+        rbal.Moments.ising(delta=1.0, L=10).debiased(**sizes)
+
+
 # ---- cost
 
 

@@ -243,3 +243,12 @@ def test_bad_tolerance(tol):
 def test_sizes_that_do_not_broadcast():
     with pytest.raises(ValueError, match="alpha_pos"):
         rbal.critical_margin(NOISE, np.ones(2), np.ones(3))
+
+
+def test_features_that_never_vary_bound_the_margin_from_below():
+    # half of the features are constant: weights on them score 0, and no margin is negative
+    mom = rbal.Moments.real(np.zeros(20), np.zeros(20), np.repeat([0.0, 1.0], 10))
+    assert rbal.critical_margin(mom, 0.3, 0.3) > 0.0  # below Gardner's two samples a feature that varies
+    np.testing.assert_array_equal(rbal.critical_margin(mom, [0.6, 5.0], [0.6, 1.0]), 0.0)
+    assert rbal.solve(mom, 0.6, 0.6, kappa=0.0).phase == "COLLAPSED"
+    assert rbal.critical_alpha(mom, kappa=0.1) < 1.0

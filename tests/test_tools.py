@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def tools_on_the_path(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     yield
-    for name in ("digest", "execute"):
+    for name in ("digest", "execute", "keep_runs"):
         sys.modules.pop(name, None)
 
 
@@ -62,3 +62,29 @@ def test_pages_that_run_are_those_with_code():
     chapters = {str(path.relative_to(ROOT)) for path in (ROOT / "notebooks").glob("*.md")}
     assert chapters <= names, "a chapter is missing from _toc.yml"
     assert "book/preface.md" not in names
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_run_of_nbval_is_kept_for_the_book_unless_it_wrote_to_stderr(stream):
+    import keep_runs
+    import nbformat
+
+    v4 = nbformat.v4
+    chapter = v4.new_notebook(
+        cells=[v4.new_markdown_cell("prose"), v4.new_code_cell("print(1)"), v4.new_code_cell("2")]
+    )
+    runs = {
+        0: ([{"output_type": "stream", "name": stream, "text": "1\n"}], 0.1),
+        1: (
+            [{"output_type": "execute_result", "data": {"text/plain": "2"}, "metadata": {}, "execution_count": 9}],
+            0.1,
+        ),
+    }
+    kept = keep_runs.executed(chapter, runs, {"name": "python"})
+    if stream == "stderr":
+        assert kept is None
+    else:
+        nbformat.validate(kept)
+        assert [cell.execution_count for cell in kept.cells[1:]] == [1, 2]
+        assert kept.cells[1].outputs[0].text == "1\n"
+        assert kept.cells[2].outputs[0].data["text/plain"] == "2"
