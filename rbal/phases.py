@@ -14,7 +14,7 @@ from ._solver import edges
 from ._validation import broadcast, in_range, number
 from .losses import HINGE
 from .moments import Moments
-from .saddle import convergence_warning, sweep
+from .saddle import convergence_warning
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks
 
@@ -55,18 +55,16 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     tol = number("tol", tol, 1e-15)
     out = np.empty((pos.size, 5))
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
-    edges(HINGE, moments._spectrum, alphas, float(moments.Q), bool(fit_bias), tol, 200, out)
+    # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
+    spectrum = moments._spectrum._replace(g_null=0.0, shift=float(moments._spectrum.lam[0]))
+    edges(HINGE, spectrum, alphas, float(moments.Q), bool(fit_bias), tol, 200, out)
     bad = ~(out[:, 4] <= tol)
-    spectrum = moments._spectrum
     if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin
         alone = 0.5 * np.sqrt(moments.Q * spectrum.s[0])
         out[:, 0] = np.where(bad | (out[:, 0] < alone), alone, out[:, 0])
         bad[:] = False
-    if spectrum.g_null > 0.0:  # weights on what never varies give every sample the score 0
+    if moments._spectrum.g_null > 0.0:  # weights on those features alone give every sample the score 0
         out[~bad, 0] = np.maximum(out[~bad, 0], 0.0)
-        stuck = np.flatnonzero(bad)
-        nothing = sweep(moments, alphas[stuck, 0], alphas[stuck, 1], 0.0, fit_bias=fit_bias).phase == "COLLAPSED"
-        out[stuck[nothing], 0], bad[stuck[nothing]] = 0.0, False
     if bad.any():
         out[bad] = np.nan
         warnings.warn(
