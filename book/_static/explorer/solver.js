@@ -296,7 +296,9 @@ function solvePhase(problem, spectrum, tol, y, warmPhase) {
   }
   let residual = solveUnsat(problem, spectrum, tol, y, warmPhase === UNSAT);
   if (warmPhase === UNSAT && !(residual <= tol)) residual = solveUnsat(problem, spectrum, tol, y, false);
-  if (residual <= tol) return { residual, phase: UNSAT };
+  // with weights that no sample sees, a solution may shrink until rounding takes it for one
+  const vanished = spectrum.gNull > 0 && y[LOG_Q] < -40;
+  if (residual <= tol && !vanished) return { residual, phase: UNSAT };
   if (collapses(problem, spectrum, tol)) return { residual: 0, phase: COLLAPSED };
   const trial = new Float64Array(5);
   residual = solveSat(problem, spectrum, tol, trial);
