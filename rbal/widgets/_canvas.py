@@ -37,7 +37,7 @@ COLOURS = (
 def book_style():
     """The look of the book, whatever the notebook around has set; the font by name, as it is looked up at each draw."""
     sheet = Path(plotting.__file__).with_name("rbal.mplstyle")
-    with mpl.style.context([sheet, {"font.family": "DejaVu Sans"}]):
+    with mpl.style.context(["default", sheet, {"font.family": "DejaVu Sans"}]):
         yield
 
 

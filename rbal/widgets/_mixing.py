@@ -14,7 +14,7 @@ TOLERANCE = 1e-3  # mixings this close to the best are as good
 
 
 def mixings(ratio):
-    """Mixings to draw for a ratio of class sizes, half of them even in log c: under strong imbalance the best is near 0."""
+    """Mixings to draw for a ratio of class sizes, half of them even in log c: the best may be close to 0."""
     c = np.geomspace(1.0, ratio, POINTS // 2)
     from_c = (c - 1.0) / (ratio - 1.0) if ratio > 1.0 else np.linspace(0.0, 1.0, c.size)
     return np.unique(np.clip(np.concatenate([np.linspace(0.0, 1.0, POINTS // 2 + 1), from_c]), 0.0, 1.0))

@@ -125,7 +125,7 @@ class OwnDataExplorer(Explorer):
         key = (self.label.value, self.positive.value, self.covariance.value, self.standardise.value)
         if key == self._key:
             return
-        self.moments, self.curves = None, {}
+        self.moments, self._key, self.curves = None, None, {}
         self._clear()
         two = _table.values(self.table, self.label.value)
         if list(self.positive.options) != [(str(v), v) for v in two]:

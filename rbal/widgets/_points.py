@@ -9,6 +9,7 @@ from matplotlib.patches import Rectangle
 from .. import phases as surface
 from .. import plotting, saddle
 from .._validation import number
+from ..moments import Moments
 from ._canvas import FAINT, INK, Readout, book_style
 from ._explorer import ALPHA, KAPPA, DataExplorer, margin_slider, size_slider, slider
 
@@ -158,6 +159,47 @@ SIDE = 33  # class sizes along each side of the plane
 N_SLICE = 61
 
 
+def without_free(moments):
+    """The same classes less the directions that neither vary nor separate, such as pixels that are constant.
+
+    A margin is proportional to the weights. Where it can be positive, all of them go into directions that matter, and
+    the others might as well not be there; where it cannot, all go into the others, for a margin of 0.
+    """
+    values, squares = moments.eigenvalues, moments.delta_sq
+    free = (values == 0.0) & (squares <= 1e-22 * squares.sum())
+    if not free.any():
+        return moments
+    shift, covariance = np.sqrt(squares[~free]), values[~free]
+    return Moments(L=moments.L, Q=moments.Q, M=moments.M, delta=moments.delta, shift=shift, covariance=covariance)
+
+
+def margins_along(moments, pos, neg, at_once=4):
+    """Critical margins along growing classes, NaN past the first few that are negative: these are slow, and unseen."""
+    out = np.full(pos.shape, np.nan)
+    for start in range(0, pos.size, at_once):
+        part = slice(start, start + at_once)
+        out[part] = surface.critical_margin(moments, pos[part], neg[part])
+        if not out[part].min() >= 0.0:
+            break
+    return out
+
+
+def margins_over(moments, size):
+    """Critical margins over the plane of class sizes, negative ones only next to positive ones (elsewhere a stand-in).
+
+    As both classes share C, exchanging them changes nothing; and more samples never make the margin larger.
+    """
+    plane = np.empty((size.size, size.size))
+    for k in range(size.size):
+        known = plane[:k, k - 1]  # one sample size less in one of the classes
+        negative = np.flatnonzero(known < 0.0)
+        end = k + 1 if negative.size == 0 else negative[0] + 1
+        plane[:end, k] = surface.critical_margin(moments, size[:end], np.full(end, size[k]))
+        plane[end : k + 1, k] = plane[end - 1, k]
+        plane[k, :k] = plane[:k, k]
+    return plane
+
+
 class PhasesExplorer(DataExplorer):
     """Where training without loss is possible, and the point one is at."""
 
@@ -196,15 +238,11 @@ class PhasesExplorer(DataExplorer):
             self._readout = Readout(canvas, side, 10)
 
     def _surface(self, moments):
-        """Critical margins over the plane of class sizes; as both classes share C, exchanging them changes nothing."""
+        """Critical margins over the plane, computed when the data change."""
         key = (self._loaded, self.separation.value)
         if self._plane_of != key:
             size = np.geomspace(*ALPHA, SIDE)
-            upper = np.triu_indices(SIDE)
-            plane = np.empty((SIDE, SIDE))
-            plane[upper] = surface.critical_margin(moments, size[upper[0]], size[upper[1]])
-            plane.T[upper] = plane[upper]
-            self._plane, self._plane_of = (size, plane), key
+            self._plane, self._plane_of = (size, margins_over(without_free(moments), size)), key
         return self._plane
 
     def _update(self):
@@ -212,11 +250,12 @@ class PhasesExplorer(DataExplorer):
         pos, neg = self.alpha_pos.value, self.alpha_neg.value
         size, plane = self._surface(moments)
         total, rho = np.geomspace(*ALPHA, N_SLICE), pos / (pos + neg)
-        point = saddle.solve(moments, pos, neg, kappa)
+        point, rest = saddle.solve(moments, pos, neg, kappa), without_free(moments)
+        here = float(surface.critical_margin(rest, pos, neg))
         self.curves = {
             "size": size, "plane": plane, "alpha": total,
-            "critical_margin": surface.critical_margin(moments, rho * total, (1.0 - rho) * total),
-            "critical_here": float(surface.critical_margin(moments, pos, neg)),
+            "critical_margin": margins_along(rest, rho * total, (1.0 - rho) * total),
+            "critical_here": here if rest is moments else max(here, 0.0),
             "point": point, "phase": point.phase, "rho_pos": rho, "ba": float(point.metrics.ba()),
         }  # fmt: skip
         self._draw_plane(kappa, pos, neg)
@@ -243,7 +282,7 @@ class PhasesExplorer(DataExplorer):
         alpha, critical = self.curves["alpha"], self.curves["critical_margin"]
         self.slice_line.set_data(alpha, critical)
         self._slice_fill.set_verts(
-            [[(alpha[0], 0.0), *zip(alpha, np.maximum(critical, 0.0), strict=True), (alpha[-1], 0.0)]]
+            [[(alpha[0], 0.0), *zip(alpha, np.fmax(critical, 0.0), strict=True), (alpha[-1], 0.0)]]
         )
         self._dots[1].set_data([total], [kappa])
 
