@@ -14,10 +14,26 @@ import { Plot } from "./plot.js";
  * @property {(data: object) => import("./controls.js").Control[]} controls
  * @property {{name: string, height: number | ((width: number) => number)}[]} plots
  * @property {(state: object, data: object) => object} compute everything that is shown, from the state alone
+ * @property {(result: object, state: object, data: object) => boolean} [refine] adds to the result what takes longer, once
+ *   the controls rest; tells whether it did
  * @property {(result: object, state: object, change: (part: object) => void) => import("./plot.js").PlotSpec[]} draw
  * @property {(result: object, state: object) => [string, string, string?][]} readout label, value, and a colour
+ * @property {(result: object, state: object) => object} [matrix] a confusion matrix: caption, columns, and rows of a name
+ *   and cells {text, right}
  * @property {(result: object, state: object) => {header: string[], rows: (number|string)[][]}} table for the CSV
  */
+
+const REST = 120; // ms
+
+/** A small table with a header row and a header column. */
+function tableOf({ caption, columns, rows }) {
+  const head = make("tr", {}, make("td"), ...columns.map((text) => make("th", { scope: "col" }, text)));
+  const body = rows.map(([name, ...cells]) => {
+    const values = cells.map(({ text, right }) => make("td", { className: right ? "x-right" : "x-wrong" }, text));
+    return make("tr", {}, make("th", { scope: "row" }, name), ...values);
+  });
+  return make("table", {}, make("caption", {}, caption), head, ...body);
+}
 
 /**
  * Put an explorer into an element.
@@ -32,6 +48,7 @@ export function mount(host, definition, data) {
   const controls = definition.controls(data.moments);
   const explorer = { name, defaults, state: readState(location.search, name, controls, defaults), result: null, ms: 0 };
   let waiting = 0;
+  let resting = 0;
 
   const change = (part) => {
     Object.assign(explorer.state, part);
@@ -40,18 +57,19 @@ export function mount(host, definition, data) {
   const panel = makeControls(controls, `x-${name}`, (key, value) => change({ [key]: value }));
   const boxes = definition.plots.map(({ name: part }) => make("div", { className: `x-box x-box-${part}` }));
   const readout = make("dl", { className: "x-readout" });
+  const matrix = make("div", { className: "x-matrix" });
+  const answers = make("div", { className: "x-answers" }, ...(definition.matrix ? [matrix] : []), readout);
   const said = make("span", { className: "x-said", role: "status" });
   const tools = make("div", { className: "x-tools" }, ...toolbar(), said);
   const heading = make("p", { className: "x-title", id: `x-${name}-title` }, definition.title);
   host.append(
     make(
-      "section", { className: "x-explorer" },
+      "section", { className: "x-explorer", ariaLabel: definition.title },
       make("div", { className: "x-intro" }, heading, make("p", {}, definition.intro)),
-      make("div", { className: "x-main" }, make("div", { className: "x-plots" }, ...boxes, readout), panel.element),
+      make("div", { className: "x-main" }, make("div", { className: "x-plots" }, ...boxes), panel.element, answers),
       tools,
     ),
   );
-  host.firstElementChild.nextElementSibling?.setAttribute("aria-labelledby", heading.id);
   const plots = boxes.map((box, k) => new Plot(box, definition.plots[k].height));
 
   function update() {
@@ -60,14 +78,22 @@ export function mount(host, definition, data) {
     explorer.result = definition.compute(explorer.state, data.moments);
     explorer.ms = performance.now() - began;
     panel.show(explorer.state);
-    definition.draw(explorer.result, explorer.state, change).forEach((spec, k) => plots[k].draw(spec));
+    draw();
+    clearTimeout(resting);
+    if (definition.refine)
+      resting = setTimeout(() => definition.refine(explorer.result, explorer.state, data.moments) && draw(), REST);
     const rows = definition.readout(explorer.result, explorer.state).map(([label, value, color]) => {
       const term = make("dt", {}, label);
       if (color) term.style.setProperty("--dot", `var(--x-${color})`);
       return make("div", { className: color ? "x-dotted" : "" }, term, make("dd", {}, value));
     });
     readout.replaceChildren(...rows);
+    if (definition.matrix) matrix.replaceChildren(tableOf(definition.matrix(explorer.result, explorer.state)));
     remember();
+  }
+
+  function draw() {
+    definition.draw(explorer.result, explorer.state, change).forEach((spec, k) => plots[k].draw(spec));
   }
 
   function remember() {

@@ -98,12 +98,12 @@ function mark({ shape = "dot", color = "text", radius = 4.5 }, x, y) {
 function legend(entries, width) {
   let [x, row, svg] = [0, 0, ""];
   for (const line of entries) {
-    const swatch = line.shape ? 16 : 26;
+    const swatch = line.shape === "ring" ? 24 : line.shape ? 16 : 26;
     const w = swatch + 6 + CHARACTER * line.name.length + 14;
     if (x > 0 && x + w > width) [x, row] = [0, row + 1];
     const y = 10 + 20 * row;
     svg += line.shape
-      ? mark(line, MARGIN.left + x + 8, y)
+      ? mark(line, MARGIN.left + x + swatch / 2, y)
       : line.area
         ? `<rect x="${MARGIN.left + x}" y="${y - 6}" width="22" height="12" rx="2" style="fill:${ink(line.color)};fill-opacity:${line.area}"/>`
         : `<line x1="${MARGIN.left + x}" x2="${MARGIN.left + x + 22}" y1="${y}" y2="${y}" ${stroke(line)}/>`;
@@ -175,7 +175,8 @@ export class Plot {
     const formatX = spec.x.format ?? ((v) => show(v));
     const formatY = spec.y.format ?? ((v) => show(v));
     let svg = `<g transform="translate(0 ${MARGIN.top})">${key.svg}</g>`;
-    svg += `<text x="${left}" y="${top - 8}" class="x-label x-axis-label" text-anchor="start">${escape(spec.y.label)}</text>`;
+    const start = left + CHARACTER * spec.y.label.length > this.width ? 2 : left;
+    svg += `<text x="${start}" y="${top - 8}" class="x-label x-axis-label" text-anchor="start">${escape(spec.y.label)}</text>`;
     if (spec.image)
       svg += `<image href="${spec.image.href}" x="${left}" y="${top}" width="${right - left}" height="${plane}" preserveAspectRatio="none"/>`;
     for (const t of sy.ticks)

@@ -373,19 +373,18 @@ function report(problem, spectrum, phase, y) {
  */
 
 /**
- * Solves one point after another, each from its neighbour: an array of {@link Solution}.
+ * A function that solves one {@link Point} after another, each from the one before.
  *
  * @param {ReturnType<typeof makeMoments>} moments
- * @param {Point[]} points
  * @param {number} [tol] residual at which to stop
- * @returns {Solution[]}
+ * @param {boolean} [even] whether the points lie evenly on a line, so that a start may be extrapolated
+ * @returns {(point: Point) => Solution}
  */
-export function sweep(moments, points, tol = 1e-10) {
+export function walker(moments, tol = 1e-10, even = false) {
   const y = new Float64Array(5);
   const last = new Float64Array(5);
-  let warm = -1;
-  let before = -1;
-  return points.map((point) => {
+  let [warm, before] = [-1, -1];
+  return (point) => {
     const { alphaPos, alphaNeg, kappa = 1, model = "perceptron", lam = 0 } = point;
     const { weightPos = 1, weightNeg = 1, fitBias = true } = point;
     const problem = {
@@ -394,7 +393,7 @@ export function sweep(moments, points, tol = 1e-10) {
     };
     found.iterations = 0;
     const start = y.slice();
-    if (warm >= 0 && warm === before) for (let j = 0; j < 5; j++) y[j] += y[j] - last[j]; // on along the line
+    if (even && warm >= 0 && warm === before) for (let j = 0; j < 5; j++) y[j] += y[j] - last[j];
     last.set(start);
     const { residual, phase } = solvePhase(problem, moments.spectrum, tol, y, warm);
     const converged = residual <= tol;
@@ -403,11 +402,14 @@ export function sweep(moments, points, tol = 1e-10) {
     const numbers = converged ? report(problem, moments.spectrum, phase, y) : NOTHING;
     const variance = phase === SAT ? numbers.q + numbers.x : numbers.q;
     return { ...numbers, variance, phase: PHASES[phase], converged, residual, iterations: found.iterations };
-  });
+  };
 }
 
-/** One point of {@link sweep}. */
-export const solve = (moments, point, tol = 1e-10) => sweep(moments, [point], tol)[0];
+/** Solutions along a line of points. */
+export const sweep = (moments, points, tol = 1e-10) => points.map(walker(moments, tol, true));
+
+/** One point, from scratch. */
+export const solve = (moments, point, tol = 1e-10) => walker(moments, tol)(point);
 
 /**
  * Largest margin at which training sets of given sizes are separable, each from its neighbour.

@@ -4,7 +4,7 @@
  * @module
  */
 import { Metrics } from "./metrics.js";
-import { solve, sweep } from "./solver.js";
+import { solve, sweep, walker } from "./solver.js";
 
 const GOLDEN = 0.5 * (Math.sqrt(5) - 1);
 const GRID = 33;
@@ -84,26 +84,41 @@ function reach(height, grid, heights, t, enough, side) {
   return good;
 }
 
-const LIMIT = 2; // of log |log(α⁻/α⁺)|: a ratio of 1600
+const NEAR = -14; // of log |log(α⁻/α⁺)|: closer to balance than any window
+const FAR = 2; // a ratio of 1600
 
 /**
  * The window in which BA is more than half as far above ½ as it is at balance, in shares ρ⁻ of negatives, for a fixed
- * number of positives. The edges are bisected in the logarithm of |log(α⁻/α⁺)|.
+ * number of positives. Its edges are sought in the logarithm of |log(α⁻/α⁺)|.
  *
  * @returns {{low: number, high: number, width: number, peak: number}}
  */
-export function tradeoffWindow(moments, alphaPos, rest, steps = 20) {
-  const ba = (alphaNeg) => Metrics.of(solve(moments, { ...rest, alphaPos, alphaNeg })).ba();
+export function tradeoffWindow(moments, alphaPos, rest, tolerance = 1e-5) {
+  const next = walker(moments);
+  const ba = (alphaNeg) => Metrics.of(next({ ...rest, alphaPos, alphaNeg })).ba();
   const peak = ba(alphaPos);
   const [low, high] = [-1, 1].map((side) => {
-    let [inside, outside] = [-14, LIMIT];
-    let middle = inside;
-    for (let n = 0; n < steps; n++) {
-      middle = 0.5 * (inside + outside);
-      if (ba(alphaPos * Math.exp(side * Math.exp(middle))) - 0.5 > 0.5 * (peak - 0.5)) inside = middle;
-      else outside = middle;
-    }
-    return 1 / (1 + Math.exp(-side * Math.exp(middle)));
+    const gain = (m) => ba(alphaPos * Math.exp(side * Math.exp(m))) - 0.5 - 0.5 * (peak - 0.5);
+    return 1 / (1 + Math.exp(-side * Math.exp(fallsThrough(gain, NEAR, FAR, 0.5 * (peak - 0.5), tolerance))));
   });
   return { low, high, width: high - low, peak };
+}
+
+/** Where a falling function passes 0, by secants kept in a bracket (Illinois); the far end if it does not. */
+function fallsThrough(f, near, far, atNear, tolerance) {
+  let [a, fa, b, fb] = [near, atNear, far, f(far)];
+  if (!(fb < 0)) return far;
+  for (let n = 0; n < 60 && b - a > tolerance; n++) {
+    const slow = n > 1 && n % 3 === 2; // now and then halve, lest one end stay for long
+    const m = slow ? 0.5 * (a + b) : Math.min(Math.max(a + ((b - a) * fa) / (fa - fb), a + 0.1 * tolerance), b - 0.1 * tolerance);
+    const fm = f(m);
+    if (fm > 0) {
+      [a, fa] = [m, fm];
+      fb *= 0.5;
+    } else {
+      [b, fb] = [m, fm];
+      fa *= 0.5;
+    }
+  }
+  return 0.5 * (a + b);
 }

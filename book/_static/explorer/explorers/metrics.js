@@ -60,7 +60,7 @@ export default {
     return [
       {
         summary: `Metrics against the share of positives in the training set. At ${state.probe}: ${state.shown.map((k) => `${METRICS[k].name} ${fixed(at[k])}`).join(", ")}.`,
-        x: { min: 0, max: 1, label: "share of positives in the training set, ρ⁺", short: "ρ⁺", format: (v) => fixed(v, 2).replace(/0$/, "") },
+        x: { min: 0, max: 1, label: "share of positives in the training set, ρ⁺", short: "ρ⁺" },
         y: { min: low < 0 ? Math.floor(low * 10) / 10 : 0, max: 1, label: "metric on test data" },
         bands: satBands(rho, solutions),
         rules: [{ x: state.probe, dash: "3 3" }, { x: 0.5, color: "grid" }],

@@ -59,7 +59,7 @@ export default {
     return [
       {
         summary: `${name} against the mixing of under- and oversampling. Best: ${fixed(best.value)} at ${percent(best.mixing)} per cent; the data as they are: ${fixed(asIs)}.`,
-        x: { min: 0, max: 1, label: "mixing μ, %  (0 drops the majority, 100 repeats the minority)", short: "μ", format: percent },
+        x: { min: 0, max: 1, label: "mixing μ in %: from under- to oversampling", short: "μ", format: percent },
         y: { min: Math.max(low - pad, -1), max: Math.min(high + pad, 1), label: METRICS[state.metric].title },
         bands: [{ from: best.low, to: best.high, color: "green", opacity: 0.16, name: "as good as the best" }, ...satBands(mixing, solutions)],
         rules: [{ x: state.probe, dash: "3 3" }],

@@ -95,7 +95,7 @@ export default {
   name: "phases",
   title: "Which phase are you in?",
   intro:
-    "Each point of the plane is a training set. With few examples or a small margin it can be separated without loss (SAT); beyond the line it cannot (UNSAT). An SVM has another border: past it, its weights vanish. Press anywhere to move there.",
+    "Each point of the plane is a training set. With few examples or a small margin it can be separated without loss (SAT); beyond the line it cannot (UNSAT). An SVM has another border: past it, its weights vanish. The lighter, the wider the margin that can be reached. Press anywhere to move there.",
   controls: (moments) => [
     dataChoice(moments),
     { key: "model", kind: "choice", label: "Classifier", options: [["perceptron", "spherical perceptron"], ["svm", "soft-margin SVM"]] },
@@ -127,12 +127,12 @@ export default {
     const flat = map.value.flatMap((row) => [...row]).filter(Number.isFinite).sort((a, b) => a - b);
     const [low, high] = [flat[0], flat[Math.floor(0.97 * (flat.length - 1))]];
     map.href ??= picture(map, low, high);
-    const what = sphere(state) ? "critical margin κ_c" : "k̂ of vanishing weights";
+    const what = sphere(state) ? "critical margin" : "multiplier of vanishing weights";
     const name = sphere(state) ? `separable up to here at κ = ${show(level, 3)}` : "weights vanish beyond";
     return [
       {
         summary: `Phase diagram over the class sizes. At ${state.alpha_pos} positives and ${state.alpha_neg} negatives per feature: ${PHASE_NAMES[solution.phase]}; ${what} ${fixed(here)}.`,
-        x: { ...axis, label: "positives per feature, α⁺" }, y: { ...axis, label: "negatives per feature, α⁻   (light: " + (sphere(state) ? "separable with a wide margin)" : "weights help most)") },
+        x: { ...axis, label: "positives per feature, α⁺" }, y: { ...axis, label: "negatives per feature, α⁻" },
         image: { href: map.href },
         lines: [
           { ...joined(border), color: "ground", width: 5, quiet: true },
@@ -141,7 +141,7 @@ export default {
         points: [{ x: state.alpha_pos, y: state.alpha_neg, color: "vermillion", shape: "ring", name: "you are here" }],
         hover: (x, y) => ({
           title: `α⁺ ${show(x, 3)}, α⁻ ${show(y, 3)}`,
-          rows: [[sphere(state) ? "κ_c" : "k̂", fixed(interpolate(map, x, y))]],
+          rows: [[sphere(state) ? "critical margin" : "vanishing k̂", fixed(interpolate(map, x, y))]],
         }),
         pick: (x, y) => change({ alpha_pos: clamp(x), alpha_neg: clamp(y) }),
       },
@@ -151,7 +151,7 @@ export default {
   readout({ here, solution }, state) {
     const m = Metrics.of(solution);
     return [
-      ["phase", PHASE_NAMES[solution.phase]], [sphere(state) ? "critical margin κ_c" : "k̂ of vanishing weights", fixed(here, 4)],
+      ["phase", solution.phase], [sphere(state) ? "critical margin" : "vanishing k̂", fixed(here, 4)],
       ["q", fixed(solution.q, 4)], ["r", fixed(solution.r, 4)], ["b", fixed(solution.b, 4)],
       [solution.phase === "SAT" ? "spread w" : "susceptibility x", show(solution.x, 4)], ["k̂", show(solution.kHat, 4)],
       ["training loss", fixed(solution.trainLoss, 4)], ["balanced accuracy", fixed(m.ba(), 4)], ["AUC", fixed(m.auc(), 4)],

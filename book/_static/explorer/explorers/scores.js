@@ -80,7 +80,7 @@ export default {
       },
       {
         summary: `ROC curve, area ${fixed(rates.auc)}.`,
-        x: { ...share, label: "FPR" }, y: { ...share, label: `TPR   (AUC ${fixed(rates.auc)})` },
+        x: { ...share, label: "FPR" }, y: { ...share, label: `TPR, area ${fixed(rates.auc)}` },
         rules: [],
         lines: [{ x: [0, 1], y: [0, 1], color: "grid", width: 1 }, { x: roc.x, y: roc.y, color: "purple" }],
         points: [{ x: rates.fpr, y: rates.tpr, color: "purple", shape: "ring" }],
@@ -88,7 +88,7 @@ export default {
       },
       {
         summary: `Precision against recall, area ${fixed(rates.auprc)}.`,
-        x: { ...share, label: "recall" }, y: { ...share, label: `precision   (AUPRC ${fixed(rates.auprc)})` },
+        x: { ...share, label: "recall" }, y: { ...share, label: `precision, area ${fixed(rates.auprc)}` },
         rules: [{ y: state.phi, color: "grid" }],
         lines: [{ x: prc.x, y: prc.y, color: "orange" }],
         points: [{ x: rates.tpr, y: rates.ppv, color: "orange", shape: "ring" }],
@@ -97,11 +97,20 @@ export default {
     ];
   },
 
-  readout({ m, rates, solution }, { phi, threshold }) {
-    const per = (rate, share) => fixed(100 * share * rate, 1);
+  matrix({ rates }, { phi }) {
+    const cell = (share, rate, right) => ({ text: fixed(100 * share * rate, 1), right });
+    return {
+      caption: "Of 100 test examples",
+      columns: ["answered +", "answered −"],
+      rows: [
+        ["positive", cell(phi, rates.tpr, true), cell(phi, rates.fnr, false)],
+        ["negative", cell(1 - phi, rates.fpr, false), cell(1 - phi, rates.tnr, true)],
+      ],
+    };
+  },
+
+  readout({ m, rates, solution }, { threshold }) {
     return [
-      ["true positives of 100", per(rates.tpr, phi), "vermillion"], ["missed positives", per(rates.fnr, phi)],
-      ["false alarms", per(rates.fpr, 1 - phi)], ["true negatives", per(rates.tnr, 1 - phi), "blue"],
       ...["ba", "acc", "ppv", "tpr", "f1", "mcc"].map((k) => [METRICS[k].name, fixed(rates[k], 4)]),
       ["best γ for BA", fixed(m.bestThreshold(), 3)], ["q", fixed(m.q, 4)], ["r", fixed(m.r, 4)], ["b", fixed(m.b, 4)],
       ...(solution ? [["phase", solution.phase]] : []),

@@ -9,23 +9,14 @@ import { tradeoffWindow } from "../strategies.js";
 import { dataChoice, geomspace, kappaSlider, linspace, momentsOf, satBands, sizeSlider, stretchSlider, valuesOf } from "./shared.js";
 
 const N = 200;
-const MARGINS = 17; // of the curve of windows
+const MARGINS = geomspace(0.05, 20, 25);
 const point = (state, rho, kappa = state.kappa) => ({
   alphaPos: state.alpha_pos, alphaNeg: (state.alpha_pos * rho) / (1 - rho), kappa,
 });
 
-const windows = { key: "" };
-
-/** Peak and width over the margins: they do not depend on the margin at hand, so that its slider need not wait. */
-function windowCurve(moments, state) {
-  const key = [state.data, state.stretch, state.alpha_pos].join(" ");
-  if (windows.key !== key) {
-    const kappa = geomspace(0.05, 20, MARGINS);
-    windows.curve = kappa.map((k) => ({ kappa: k, ...tradeoffWindow(moments, state.alpha_pos, { kappa: k }, 12) }));
-    windows.key = key;
-  }
-  return windows.curve;
-}
+// Peak and width over all margins, for the last data and size: they do not depend on the margin at hand.
+let windows = { key: "", curve: [] };
+const keyOf = (state) => [state.data, state.stretch, state.alpha_pos].join(" ");
 
 /** @type {import("../explorer.js").Definition} */
 export default {
@@ -40,7 +31,7 @@ export default {
     stretchSlider(),
     { key: "probe", kind: "range", label: "read off at", symbol: "ρ⁻", min: 0.02, max: 0.98, step: 0.01, format: (v) => fixed(v, 2) },
   ],
-  plots: [{ name: "curves", height: 270 }, { name: "windows", height: 150 }],
+  plots: [{ name: "curves", height: 270 }, { name: "windows", height: 120 }],
 
   compute(state, data) {
     const moments = momentsOf(data, state);
@@ -55,9 +46,19 @@ export default {
       ba: valuesOf(solutions, (s) => Metrics.of(s).ba()),
       best: valuesOf(solutions, (s) => Metrics.of(s).bestBa()),
       window: tradeoffWindow(moments, state.alpha_pos, { kappa: state.kappa }),
-      curve: windowCurve(moments, state),
+      curve: windows.key === keyOf(state) ? windows.curve : null,
       probe: solve(moments, point(state, state.probe)),
     };
+  },
+
+  /** The curve of windows takes a few hundred solutions: it follows when the sliders rest. */
+  refine(result, state, data) {
+    if (result.curve) return false;
+    const moments = momentsOf(data, state);
+    const curve = MARGINS.map((kappa) => tradeoffWindow(moments, state.alpha_pos, { kappa }, 0.01));
+    windows = { key: keyOf(state), curve };
+    result.curve = curve;
+    return true;
   },
 
   draw({ rho, solutions, others, ba, best, window, curve, probe }, state, change) {
@@ -80,16 +81,19 @@ export default {
         pick: (x) => change({ probe: Math.min(Math.max(Math.round(x * 100) / 100, 0.02), 0.98) }),
       },
       {
-        summary: `Balanced accuracy at balance against the width of the window, for margins from 0.05 to 20; at margin ${state.kappa} the width is ${show(window.width, 3)}.`,
-        x: { min: 1e-4, max: 1, log: true, label: "width W of the window", ticks: [1e-4, 1e-3, 0.01, 0.1, 1], format: (v) => String(v), short: "W" },
-        y: { min: 0.48, max: Math.min(1, Math.ceil((Math.max(...curve.map((c) => c.peak), window.peak) + 0.02) * 20) / 20), label: "balanced accuracy at balance, along the margins κ" },
-        lines: [{ x: curve.map((c) => Math.max(c.width, 1e-9)), y: curve.map((c) => c.peak), color: "muted", width: 2 }],
-        points: [{ x: Math.max(window.width, 1e-4), y: window.peak, color: "vermillion", shape: "ring" }],
-        hover: (x, y) => {
-          const c = curve.reduce((a, b) => (Math.abs(Math.log(b.width / x)) + 4 * Math.abs(b.peak - y) < Math.abs(Math.log(a.width / x)) + 4 * Math.abs(a.peak - y) ? b : a));
-          const dots = c.width >= 1e-4 ? [{ x: c.width, y: c.peak, color: "muted" }] : [];
-          return { title: kappaName(c.kappa), rows: [["BA at balance", fixed(c.peak)], ["W", show(c.width, 3)]], dots };
-        },
+        summary: `Balanced accuracy at balance and width of the window against the margin; at ${show(state.kappa, 3)} they are ${fixed(window.peak)} and ${show(window.width, 3)}.`,
+        x: { min: MARGINS[0], max: MARGINS.at(-1), log: true, label: "margin κ", short: "κ" },
+        y: { min: 0, max: 1, label: "the trade-off", ticks: [0, 0.5, 1] },
+        rules: [{ x: state.kappa, dash: "3 3" }],
+        lines: [
+          { name: "BA at balance", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].peak), color: "green" },
+          { name: "width W of the window", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].width), color: "blue" },
+        ],
+        points: [
+          { x: state.kappa, y: window.peak, color: "green" },
+          { x: state.kappa, y: window.width, color: "blue" },
+        ],
+        pick: (x) => change({ kappa: Number(x.toPrecision(3)) }),
       },
     ];
   },
