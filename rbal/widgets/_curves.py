@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 from ipywidgets import Button, Checkbox, HBox, Layout
 from matplotlib.collections import PolyCollection
+from scipy.optimize import brentq
 
 from .. import plotting, saddle
 from .._validation import one_of
@@ -137,7 +138,7 @@ class TradeoffExplorer(DataExplorer):
     def _prepare(self):
         canvas = self.canvas
         with book_style():
-            self.axes, side = canvas.figure.subplots(1, 2, width_ratios=(5, 1.8))
+            self.axes, side = canvas.figure.subplots(1, 2, width_ratios=(5, 1.95))
             ax = self.axes
             ax.set(xlim=(0, 1), ylim=(0.5, 1), xlabel=r"share of negatives, $\rho^-$", ylabel="balanced accuracy")
             two_digits(ax)
@@ -151,35 +152,31 @@ class TradeoffExplorer(DataExplorer):
             self.line = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=2.4))
             self._readout = Readout(canvas, side, 10)
 
-    def _ba(self, rho_neg):
-        pos = self.alpha_pos.value
-        return saddle.sweep(self.problem(), pos, pos * rho_neg / (1.0 - rho_neg), self.kappa.value)
-
     def _update(self):
-        rho = _shares_around_balance()
-        sols = self._ba(rho)
+        moments, pos, rho = self.problem(), self.alpha_pos.value, _shares_around_balance()
+        sols = saddle.sweep(moments, pos, pos * rho / (1.0 - rho), self.kappa.value)
         ba = sols.metrics.ba()
         centre = rho.size // 2
         gain = ba[centre] - 0.5
-        low, high = (self._edge(rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
+        low, high = (self._edge(moments, rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
         self.curves = {
             "rho_neg": rho, "ba": ba, "best_ba": sols.metrics.best_ba(), "phase": sols.phase,
             "ba_at_balance": float(ba[centre]), "window": (low, high), "width": high - low,
         }  # fmt: skip
         self._draw_curves()
 
-    def _edge(self, rho, ba, level, side):
+    def _edge(self, moments, rho, ba, level, side):
         """Share at which half of the gain is lost, on one side of balance; NaN outside of the picture."""
         order = np.arange(rho.size // 2, rho.size) if side > 0 else np.arange(rho.size // 2, -1, -1)
-        for _ in range(2):  # from a step of the grid to a sixty-fourth of it
-            below = np.flatnonzero(ba[order] < level)
-            if below.size == 0:
-                return np.nan
-            inside, outside = rho[order[below[0] - 1]], rho[order[below[0]]]
-            rho = np.linspace(inside, outside, 9)
-            ba, order = self._ba(rho).metrics.ba(), np.arange(9)
-        last = max(int(np.flatnonzero(ba < level)[0]), 1)
-        return float(np.interp(-level, -ba[last - 1 : last + 1], rho[last - 1 : last + 1]))
+        below = np.flatnonzero(ba[order] < level)
+        if below.size == 0:
+            return np.nan
+        pos, kappa = self.alpha_pos.value, self.kappa.value
+
+        def above(share):
+            return saddle.solve(moments, pos, pos * share / (1.0 - share), kappa).metrics.ba() - level
+
+        return float(brentq(above, rho[order[below[0] - 1]], rho[order[below[0]]], xtol=1e-6))
 
     def _draw_curves(self):
         c = self.curves

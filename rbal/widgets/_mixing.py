@@ -3,6 +3,7 @@
 import numpy as np
 from ipywidgets import Dropdown
 from matplotlib.collections import PolyCollection
+from scipy.optimize import minimize_scalar
 
 from .. import plotting, saddle, strategies
 from .._validation import one_of
@@ -81,13 +82,16 @@ class MixingExplorer(DataExplorer):
 
         :func:`rbal.strategies.best_mixing` finds the same from scratch, which is too slow to follow a slider.
         """
-        for _ in range(3):
-            i = int(np.nanargmax(value))
-            if i in (0, mixing.size - 1):
-                break
-            mixing = np.linspace(mixing[i - 1], mixing[i + 1], 9)
-            value = self._value(moments, mixing)[1]
         i = int(np.nanargmax(value))
+        if 0 < i < mixing.size - 1:
+            found = minimize_scalar(
+                lambda mu: -self._value(moments, float(mu))[1],
+                bounds=(mixing[i - 1], mixing[i + 1]),
+                method="bounded",
+                options={"xatol": 1e-4},
+            )
+            if -found.fun > value[i]:
+                return float(found.x), float(-found.fun)
         return float(mixing[i]), float(value[i])
 
     @staticmethod
