@@ -295,6 +295,13 @@ def test_window_wider_than_the_picture():
     assert quiet(ui)
 
 
+def test_no_window_where_nothing_is_learnt():
+    ui = widgets.tradeoff(separation=0.0)
+    assert quiet(ui)
+    assert ui.curves["width"] == 0.0
+    assert ui.curves["ba_at_balance"] == pytest.approx(0.5, abs=1e-9)
+
+
 def test_tradeoff_follows_every_control():
     ui = widgets.tradeoff()
     for name, value in (("kappa", 2.0), ("alpha_pos", 5.0), ("separation", 1.5), ("data", "pmnist")):

@@ -11,7 +11,7 @@ from .. import plotting, saddle
 from .._validation import one_of
 from ..metrics import Metrics
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
-from ._explorer import DataExplorer, margin_slider, size_slider, slider
+from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
 
 POINTS = 65  # one warm-started walk of a sweep, and one more
 SHARES = (0.02, 0.98)
@@ -127,8 +127,10 @@ class TradeoffExplorer(DataExplorer):
 
     def __init__(self, data, kappa, alpha_pos, separation):
         controls = {"kappa": margin_slider(kappa), "alpha_pos": size_slider("alpha_pos", "positives α⁺", alpha_pos)}
-        self.keep = Button(description="keep this curve", tooltip="leave it in the picture, to compare others with")
-        self.forget = Button(description="forget them", tooltip="remove all kept curves")
+        self.keep = Button(
+            description="keep this curve", tooltip="leave it in the picture, to compare others with", layout=ROOM
+        )
+        self.forget = Button(description="forget them", tooltip="remove all kept curves", layout=ROOM)
         super().__init__(7.4, 4.0, data, separation, controls, [HBox([self.keep, self.forget])])
         self.keep.on_click(self._keep)
         self.forget.on_click(self._forget)
@@ -158,7 +160,9 @@ class TradeoffExplorer(DataExplorer):
         ba = sols.metrics.ba()
         centre = rho.size // 2
         gain = ba[centre] - 0.5
-        low, high = (self._edge(moments, rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
+        low, high = 0.5, 0.5  # where nothing is learnt there is nothing to lose
+        if gain > 1e-6:
+            low, high = (self._edge(moments, rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
         self.curves = {
             "rho_neg": rho, "ba": ba, "best_ba": sols.metrics.best_ba(), "phase": sols.phase,
             "ba_at_balance": float(ba[centre]), "window": (low, high), "width": high - low,

@@ -14,7 +14,7 @@ from ._canvas import Canvas
 KAPPA = (0.0, 6.0)
 ALPHA = (0.1, 100.0)
 WIDE = {"description_width": "9.5em"}
-ROOM = Layout(width="auto")
+ROOM = {"width": "auto"}  # a dict: one Layout that all share would be closed with the first
 
 
 def slider(name, label, value, low, high, step=0.01):
@@ -29,7 +29,7 @@ def size_slider(name, label, value, low=ALPHA[0], high=ALPHA[1]):
         number(name, value, low, high),
         min=np.log10(low),
         max=np.log10(high),
-        step=0.02,
+        step=0.001,  # fine enough for the page to show the value that Python has
         description=label,
         readout_format=".2f",
         style=WIDE,

@@ -26,8 +26,10 @@ class OwnDataExplorer(Explorer):
     def __init__(self, table, label, kappa, covariance, standardise):
         self.table = self.moments = self._key = None
         self._notes, self._counts = [], (0, 0)
-        self.upload = FileUpload(accept=".csv,.tsv,.txt", multiple=False, description="choose a CSV file")
-        self.example = Button(description="or take an example", tooltip="breast cancer, 569 patients, 30 features")
+        self.upload = FileUpload(accept=".csv,.tsv,.txt", multiple=False, description="choose a CSV file", layout=ROOM)
+        self.example = Button(
+            description="or take an example", tooltip="breast cancer, 569 patients, 30 features", layout=ROOM
+        )
         controls = {
             "label": Dropdown(options=[], description="label column", style=WIDE, layout=ROOM),
             "positive": Dropdown(options=[], description="positive class", style=WIDE, layout=ROOM),

@@ -53,8 +53,10 @@ class SimulateExplorer(Explorer):
                 int(number("trials", trials, 1, 50)), min=1, max=50, description="perceptrons a click", **look
             ),
         }  # fmt: skip
-        self.train = Button(description="train", button_style="primary", tooltip="train perceptrons at this point")
-        self.forget = Button(description="remove the dots", tooltip="forget all trained perceptrons")
+        self.train = Button(
+            description="train", button_style="primary", tooltip="train perceptrons at this point", layout=ROOM
+        )
+        self.forget = Button(description="remove the dots", tooltip="forget all trained perceptrons", layout=ROOM)
         self.progress = IntProgress(0, min=0, max=1, layout=Layout(width="12em", visibility="hidden"))
         super().__init__(7.4, 4.0, controls, [HBox([self.train, self.forget, self.progress])])
         self.train.on_click(self._train)
