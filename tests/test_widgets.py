@@ -1,8 +1,10 @@
 import io
+import json
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 
 import nbformat
 import numpy as np
@@ -114,7 +116,7 @@ def test_same_picture_whatever_the_style_around(kind):
         ("metrics", {"phi_pos": 0.0}, "phi_pos must be >= 0.01 and <= 0.99, got 0"),
         ("metrics", {"separation": -0.1}, "separation must be >= 0, got -0.1"),
         ("metrics", {"show": ["ba", "accuracy"]}, "show must be one of 'ba', 'acc'.* got 'accuracy'"),
-        ("metrics", {"data": "mnist"}, "data must be one of 'spins', 'potts'.* got 'mnist'"),
+        ("metrics", {"data": "cifar"}, "data must be one of 'ising', 'random'.* got 'cifar'"),
         ("tradeoff", {"alpha_pos": 0.0}, "alpha_pos must be >= 0.1"),
         ("mixing", {"metric": "loss"}, "metric must be one of"),
         ("margins", {"threshold": 7.0}, "threshold must be >= -6 and <= 6, got 7"),
@@ -159,6 +161,16 @@ def test_every_source_can_be_chosen(name):
     sol = rbal.solve(moments, ui.alpha_pos.value, ui.alpha_neg.value, ui.kappa.value)
     assert ui.curves["phase"] == sol.phase
     assert ui.curves["ba"] == pytest.approx(sol.metrics.ba(), abs=1e-9)
+
+
+def test_the_same_data_as_in_the_browser():
+    folder = Path(__file__).parents[1] / "book" / "_static" / "explorer" / "data"
+    shipped = json.loads((folder / "moments.json").read_text())
+    assert {key: data["name"] for key, data in shipped.items()} == {k: label for k, (label, _) in _data.SOURCES.items()}
+    for key, data in shipped.items():
+        moments = _data.named(key)
+        assert (data["L"], data["Q"]) == (moments.L, moments.Q)
+        assert np.sqrt(sum(data["s"])) == pytest.approx(_data.separation(moments), rel=1e-6)
 
 
 def test_a_new_source_is_drawn_once(monkeypatch):
@@ -270,7 +282,7 @@ def test_a_message_from_the_page_moves_a_slider():
 # ---- trade-off
 
 
-@pytest.mark.parametrize(("kappa", "data"), [(0.5, "random"), (1.0, "spins"), (3.0, "spins"), (5.0, "random")])
+@pytest.mark.parametrize(("kappa", "data"), [(0.5, "random"), (1.0, "ising"), (3.0, "ising"), (5.0, "random")])
 def test_window_against_root_finding(kappa, data):
     ui = widgets.tradeoff(data, kappa=kappa)
     moments = _data.named(data)
@@ -289,7 +301,7 @@ def test_window_against_root_finding(kappa, data):
 
 
 def test_window_wider_than_the_picture():
-    ui = widgets.tradeoff("spins", kappa=0.1, separation=2.0, alpha_pos=50.0)
+    ui = widgets.tradeoff("ising", kappa=0.1, separation=2.0, alpha_pos=50.0)
     assert np.isnan(ui.curves["width"])
     assert "wider than the picture" in ui.summary.value
     assert quiet(ui)
@@ -304,7 +316,7 @@ def test_no_window_where_nothing_is_learnt():
 
 def test_tradeoff_follows_every_control():
     ui = widgets.tradeoff()
-    for name, value in (("kappa", 2.0), ("alpha_pos", 5.0), ("separation", 1.5), ("data", "pmnist")):
+    for name, value in (("kappa", 2.0), ("alpha_pos", 5.0), ("separation", 1.5), ("data", "mnist")):
         ui.controls[name].value = value
         assert quiet(ui)
         moments = _data.separated(_data.named(ui.data.value), ui.separation.value)
@@ -339,10 +351,10 @@ def test_kept_curves_stay():
 @pytest.mark.parametrize(
     ("data", "pos", "neg", "kappa", "metric"),
     [
-        ("spins", 0.2, 5.0, 0.5, "ba"),  # inside
-        ("spins", 0.5, 5.0, 0.5, "ba"),  # at the end
+        ("ising", 0.2, 5.0, 0.5, "ba"),  # inside
+        ("ising", 0.5, 5.0, 0.5, "ba"),  # at the end
         ("random", 0.3, 20.0, 1.0, "mcc"),
-        ("spins", 6.0, 0.3, 0.5, "auc"),  # the positives are the majority
+        ("ising", 6.0, 0.3, 0.5, "auc"),  # the positives are the majority
         ("potts", 1.0, 8.0, 1.0, "f1"),
     ],
 )
