@@ -229,7 +229,7 @@ class TradeoffExplorer(DataExplorer):
 
 
 def metrics(
-    data="spins",
+    data="ising",
     *,
     kappa=1.0,
     alpha=4.0,
@@ -243,7 +243,7 @@ def metrics(
     Parameters
     ----------
     data : str, Moments or object with ``moments``
-        One of "spins", "potts", "random", "pmnist", "fashion" and "dimers", or one's own.
+        One of "ising", "random", "potts", "mnist", "fashion" and "lattice", as in the book's explorers, or one's own.
     kappa : float
         Margin of the training, from 0 to 6.
     alpha : float
@@ -274,7 +274,7 @@ def metrics(
     return MetricsExplorer(data, kappa, alpha, separation, phi_pos, rho_pos, show).start()
 
 
-def tradeoff(data="spins", *, kappa=1.0, alpha_pos=2.0, separation=None):
+def tradeoff(data="ising", *, kappa=1.0, alpha_pos=2.0, separation=None):
     """Balance against performance: balanced accuracy over the share of negatives, and the window where it is good.
 
     The window is where more than half is left of what balanced accuracy has above ½ at balance. The button "keep this

@@ -7,7 +7,7 @@ import numpy as np
 from .._validation import one_of
 from ..moments import Moments
 
-SEED = 8  # of the random C and of the Potts frequencies
+RANDOM, POTTS = 707, 2  # seeds: of the classes of chapter 7, and of the Potts frequencies
 
 
 def _spins():
@@ -17,16 +17,16 @@ def _spins():
 def _potts():
     from ..datasets import synthetic
 
-    return synthetic.d2(SEED).moments
+    return synthetic.d2(POTTS).moments
 
 
 def _random():
     from ..datasets import synthetic
 
-    return synthetic.random_gaussian(SEED, scale=1.5).moments
+    return synthetic.random_gaussian(RANDOM, scale=1.5).moments
 
 
-def _pmnist():
+def _mnist():
     from ..datasets import images
 
     return images.load_mnist("parity").moments
@@ -45,12 +45,12 @@ def _dimers():
 
 
 SOURCES = {
-    "spins": ("spins, m = 0.4", _spins),
+    "ising": ("Independent spins", _spins),
+    "random": ("Random covariance", _random),
     "potts": ("Potts, 10 states", _potts),
-    "random": ("random C and δ", _random),
-    "pmnist": ("MNIST, odd or even", _pmnist),
+    "mnist": ("MNIST, odd or even", _mnist),
     "fashion": ("FashionMNIST, pullover or shirt", _fashion),
-    "dimers": ("lattice proteins, bound or not", _dimers),
+    "lattice": ("Lattice proteins, bound or not", _dimers),
 }
 
 

@@ -147,7 +147,7 @@ class MixingExplorer(DataExplorer):
         )
 
 
-def mixing(data="spins", *, kappa=0.5, alpha_pos=0.3, alpha_neg=5.0, separation=None, metric="ba"):
+def mixing(data="ising", *, kappa=0.5, alpha_pos=0.3, alpha_neg=5.0, separation=None, metric="ba"):
     """Under- or oversampling: a metric over all mixtures of both, with the best one marked.
 
     Parameters

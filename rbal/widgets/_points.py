@@ -317,7 +317,7 @@ class PhasesExplorer(DataExplorer):
 
 
 def margins(
-    data="spins",
+    data="ising",
     *,
     kappa=1.0,
     alpha_pos=1.0,
@@ -353,7 +353,7 @@ def margins(
     return MarginsExplorer(data, kappa, alpha_pos, alpha_neg, separation, threshold, phi_pos, fit_bias).start()
 
 
-def phases(data="spins", *, kappa=0.5, alpha_pos=0.5, alpha_neg=1.5, separation=None):
+def phases(data="ising", *, kappa=0.5, alpha_pos=0.5, alpha_neg=1.5, separation=None):
     """Phase diagram: the class sizes and margins at which the training set is separable.
 
     Parameters

@@ -10,18 +10,18 @@ from ..learners import SphericalPerceptron
 from ..metrics import Metrics
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._curves import METRICS, POINTS, SHARES, measure, separable_band
-from ._data import SEED
+from ._data import RANDOM, SOURCES
 from ._explorer import ROOM, WIDE, Explorer, margin_slider, size_slider, slider
 
-KINDS = {"spins": "spins, m = 0.4", "random": "random C and δ"}
+KINDS = ("ising", "random")
 SIZES = (25, 50, 100, 200)
 
 
 def classes_of(kind, L, separation):
     """Two classes to draw from, ‖δ‖/√L apart as told."""
-    if kind == "spins":
+    if kind == "ising":
         return synthetic.ising(m=0.4, delta=separation, L=L)
-    base = synthetic.random_gaussian(SEED, L=L).moments
+    base = synthetic.random_gaussian(RANDOM, L=L).moments
     half = separation * base.delta / np.linalg.norm(base.delta) / 2.0
     return synthetic.gaussian(half, -half, base._covariance)
 
@@ -36,7 +36,7 @@ class SimulateExplorer(Explorer):
         look = {"style": WIDE, "layout": ROOM}
         controls = {
             "data": Dropdown(
-                options=[(label, name) for name, label in KINDS.items()], value=one_of("data", data, tuple(KINDS)),
+                options=[(SOURCES[name][0], name) for name in KINDS], value=one_of("data", data, KINDS),
                 description="data", **look,
             ),
             "L": Dropdown(
@@ -185,7 +185,7 @@ class SimulateExplorer(Explorer):
         self.redraw()
 
 
-def simulate(data="spins", *, kappa=1.0, alpha=4.0, separation=1.0, rho_pos=0.3, L=100, metric="ba", trials=5, seed=0):
+def simulate(data="ising", *, kappa=1.0, alpha=4.0, separation=1.0, rho_pos=0.3, L=100, metric="ba", trials=5, seed=0):
     """Theory and a trained perceptron at the press of a button: its dot appears on the curve.
 
     Each click draws training sets, trains a :class:`rbal.SphericalPerceptron` on each, to optimality, and adds them
@@ -194,7 +194,7 @@ def simulate(data="spins", *, kappa=1.0, alpha=4.0, separation=1.0, rho_pos=0.3,
 
     Parameters
     ----------
-    data : {"spins", "random"}
+    data : {"ising", "random"}
         Independent spins with m = 0.4, or Gaussian features with a random covariance.
     kappa : float
         Margin of the training, from 0 to 6.
