@@ -4,8 +4,16 @@
  */
 
 const PROPERTIES = [
-  "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "font-family", "font-size",
-  "font-weight", "font-style",
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-opacity",
+  "stroke-width",
+  "stroke-dasharray",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "font-style",
 ];
 
 /** A copy of an SVG that needs no style sheet. */
@@ -14,7 +22,12 @@ function standalone(svg) {
   const originals = svg.querySelectorAll("*");
   copy.querySelectorAll("*").forEach((node, k) => {
     const style = getComputedStyle(originals[k]);
-    node.setAttribute("style", PROPERTIES.map((p) => `${p}:${style.getPropertyValue(p)}`).join(";").replaceAll('"', "'"));
+    node.setAttribute(
+      "style",
+      PROPERTIES.map((p) => `${p}:${style.getPropertyValue(p)}`)
+        .join(";")
+        .replaceAll('"', "'"),
+    );
   });
   copy.querySelector(".x-hover")?.remove();
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
@@ -31,7 +44,10 @@ async function picture(svg) {
 /** The plots, one below the other, at twice their size on screen. */
 export async function toPng(svgs, scale = 2) {
   const images = await Promise.all(svgs.map(picture));
-  const sizes = svgs.map((svg) => ({ width: Number(svg.getAttribute("width")), height: Number(svg.getAttribute("height")) }));
+  const sizes = svgs.map((svg) => ({
+    width: Number(svg.getAttribute("width")),
+    height: Number(svg.getAttribute("height")),
+  }));
   const pad = 12;
   const canvas = document.createElement("canvas");
   canvas.width = scale * (Math.max(...sizes.map((s) => s.width)) + 2 * pad);
@@ -50,7 +66,9 @@ export async function toPng(svgs, scale = 2) {
 /** Rows with a header, and above them the setting they belong to. */
 export function toCsv(header, rows, state) {
   const cell = (value) => (/[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
-  const setting = Object.entries(state).map(([key, value]) => `# ${key} = ${Array.isArray(value) ? value.join(" ") : value}`);
+  const setting = Object.entries(state).map(
+    ([key, value]) => `# ${key} = ${Array.isArray(value) ? value.join(" ") : value}`,
+  );
   const text = [...setting, header.map(cell).join(","), ...rows.map((row) => row.map(cell).join(","))].join("\n");
   return new Blob([text, "\n"], { type: "text/csv;charset=utf-8" });
 }

@@ -64,7 +64,8 @@ export function mount(host, definition, data) {
   const heading = make("p", { className: "x-title", id: `x-${name}-title` }, definition.title);
   host.append(
     make(
-      "section", { className: "x-explorer", ariaLabel: definition.title },
+      "section",
+      { className: "x-explorer", ariaLabel: definition.title },
       make("div", { className: "x-intro" }, heading, make("p", {}, definition.intro)),
       make("div", { className: "x-main" }, make("div", { className: "x-plots" }, ...boxes), panel.element, answers),
       tools,
@@ -116,7 +117,10 @@ export function mount(host, definition, data) {
       button("Copy link", async () => {
         const link = new URL(writeState("", name, explorer.state, defaults) || location.pathname, location.href);
         link.hash = host.id;
-        const done = await navigator.clipboard?.writeText(link.href).then(() => true, () => false);
+        const done = await navigator.clipboard?.writeText(link.href).then(
+          () => true,
+          () => false,
+        );
         say(done ? "Link copied." : `The link is ${link.href}`);
       }),
       button("Save PNG", async () => {

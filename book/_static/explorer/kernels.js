@@ -50,8 +50,23 @@ const jac = new Float64Array(16); // their derivatives in (ζ, x̂, q̂, r̂), b
 /** (norm, q, x, r) from the hats and their derivatives, with A = ζ + x̂(λ - shift). */
 function weightSide(mode, spectrum, shift, zeta, xHat, qHat, rHat) {
   const { lam, g, s, gNull } = spectrum;
-  let n2 = 0, n3 = 0, n3d = 0, q2 = 0, q3 = 0, q3d = 0, gl1 = 0, gl2 = 0, gl2d = 0, gll2 = 0;
-  let s1 = 0, s2 = 0, s2d = 0, sl2 = 0, g1 = 0, g2 = 0, g2d = 0;
+  let n2 = 0,
+    n3 = 0,
+    n3d = 0,
+    q2 = 0,
+    q3 = 0,
+    q3d = 0,
+    gl1 = 0,
+    gl2 = 0,
+    gl2d = 0,
+    gll2 = 0;
+  let s1 = 0,
+    s2 = 0,
+    s2d = 0,
+    sl2 = 0,
+    g1 = 0,
+    g2 = 0,
+    g2d = 0;
   const rHat2 = rHat * rHat;
   for (let i = 0; i < lam.length; i++) {
     const v = lam[i];
@@ -78,11 +93,26 @@ function weightSide(mode, spectrum, shift, zeta, xHat, qHat, rHat) {
     g2 += g[i] * a2;
     g2d += g[i] * a2 * d;
   }
-  value[0] = n2; value[1] = q2; value[2] = gl1; value[3] = rHat * s1;
-  jac[0] = -2 * n3; jac[1] = -2 * n3d; jac[2] = gl2; jac[3] = 2 * rHat * s2;
-  jac[4] = -2 * q3; jac[5] = -2 * q3d; jac[6] = gll2; jac[7] = 2 * rHat * sl2;
-  jac[8] = -gl2; jac[9] = -gl2d; jac[10] = 0; jac[11] = 0;
-  jac[12] = -rHat * s2; jac[13] = -rHat * s2d; jac[14] = 0; jac[15] = s1;
+  value[0] = n2;
+  value[1] = q2;
+  value[2] = gl1;
+  value[3] = rHat * s1;
+  jac[0] = -2 * n3;
+  jac[1] = -2 * n3d;
+  jac[2] = gl2;
+  jac[3] = 2 * rHat * s2;
+  jac[4] = -2 * q3;
+  jac[5] = -2 * q3d;
+  jac[6] = gll2;
+  jac[7] = 2 * rHat * sl2;
+  jac[8] = -gl2;
+  jac[9] = -gl2d;
+  jac[10] = 0;
+  jac[11] = 0;
+  jac[12] = -rHat * s2;
+  jac[13] = -rHat * s2d;
+  jac[14] = 0;
+  jac[15] = s1;
   if (mode === SAT) {
     // the entropy of the weights, 1/L tr A⁻¹, shares the norm with the pull of the data
     value[0] += g1 + gNull / zeta;
@@ -96,7 +126,10 @@ const norm = new Float64Array(2);
 /** The norm alone and its derivative in ζ: the first row of weightSide, for the inner root search. */
 function normAndSlope(mode, spectrum, zeta, xHat, qHat, rHat2) {
   const { lam, g, s, gNull, shift } = spectrum;
-  let n2 = 0, n3 = 0, g1 = 0, g2 = 0;
+  let n2 = 0,
+    n3 = 0,
+    g1 = 0,
+    g2 = 0;
   for (let i = 0; i < lam.length; i++) {
     const a = 1 / (zeta + xHat * (lam[i] - shift));
     const force = (qHat * g[i] * lam[i] + rHat2 * s[i]) * a * a;

@@ -7,13 +7,15 @@
 const MARGIN = { left: 48, right: 14, top: 10, bottom: 42 };
 const CHARACTER = 6.6; // mean width of a character of the labels, in px
 
-const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escape = (text) =>
+  String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const px = (value) => value.toFixed(2);
 
 /** A number to so many significant digits, without trailing zeros, with a true minus sign. */
 export function show(value, digits = 4) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "–" : value > 0 ? "∞" : "−∞";
-  const text = Math.abs(value) < 1e-3 && value !== 0 ? value.toExponential(1) : String(Number(value.toPrecision(digits)));
+  const text =
+    Math.abs(value) < 1e-3 && value !== 0 ? value.toExponential(1) : String(Number(value.toPrecision(digits)));
   return text.replaceAll("-", "−");
 }
 
@@ -132,7 +134,6 @@ function legend(entries, width) {
  * @property {{x: ArrayLike<number>, y: ArrayLike<number>, color: string, opacity?: number}[]} [areas] down to 0
  * @property {{x?: number, y?: number, color?: string, dash?: string, label?: string}[]} [rules]
  * @property {{x: number, y: number, color: string, shape?: string, name?: string}[]} [points]
- * @property {{x: number, y: number, text: string, anchor?: string}[]} [notes]
  * @property {{href: string}} [image] drawn over the whole plane
  * @property {(x: number, y: number) => {title: string, rows: [string, string, string?][],
  *   dots?: {x: number, y: number, color: string}[]}} [hover]
@@ -163,55 +164,90 @@ export class Plot {
   draw(spec) {
     this.spec = spec;
     this.width = this.host.clientWidth || 480;
-    const { lines = [], bands = [], areas = [], rules = [], points = [], notes = [] } = spec;
-    const entries = [...lines, ...bands.map((b) => ({ area: 0.25, ...b })), ...points].filter((l) => l.name && !l.quiet);
-    const key = legend(entries, this.width - MARGIN.left - MARGIN.right);
+    const { lines = [], bands = [], points = [] } = spec;
+    const entries = [...lines, ...bands.map((b) => ({ area: 0.25, ...b })), ...points];
+    const key = legend(
+      entries.filter((entry) => entry.name && !entry.quiet),
+      this.width - MARGIN.left - MARGIN.right,
+    );
     const plane = typeof this.height === "function" ? this.height(this.width) : this.height;
     const top = MARGIN.top + key.height + 18; // 18 for the label of the y axis, above it
     const [left, right, bottom] = [MARGIN.left, this.width - MARGIN.right, top + plane];
     const sx = makeScale(spec.x, left, right, this.width < 420 ? 4 : 7);
     const sy = makeScale(spec.y, bottom, top, 5);
     this.frame = { sx, sy, left, right, top, bottom };
-    const formatX = spec.x.format ?? ((v) => show(v));
-    const formatY = spec.y.format ?? ((v) => show(v));
-    let svg = `<g transform="translate(0 ${MARGIN.top})">${key.svg}</g>`;
-    const start = left + CHARACTER * spec.y.label.length > this.width ? 2 : left;
-    svg += `<text x="${start}" y="${top - 8}" class="x-label x-axis-label" text-anchor="start">${escape(spec.y.label)}</text>`;
-    if (spec.image)
-      svg += `<image href="${spec.image.href}" x="${left}" y="${top}" width="${right - left}" height="${plane}" preserveAspectRatio="none"/>`;
-    for (const t of sy.ticks)
-      svg +=
-        (spec.image ? "" : `<line x1="${left}" x2="${right}" y1="${px(sy(t))}" y2="${px(sy(t))}" class="x-grid"/>`) +
-        `<text x="${left - 7}" y="${px(sy(t) + 4)}" text-anchor="end" class="x-tick" data-axis="y" data-value="${t}" data-at="${px(sy(t))}">${formatY(t)}</text>`;
-    for (const t of sx.ticks)
-      svg +=
-        `<line x1="${px(sx(t))}" x2="${px(sx(t))}" y1="${bottom}" y2="${bottom + 4}" class="x-axis"/>` +
-        `<text x="${px(sx(t))}" y="${bottom + 17}" text-anchor="middle" class="x-tick" data-axis="x" data-value="${t}" data-at="${px(sx(t))}">${formatX(t)}</text>`;
-    svg += `<text x="${(left + right) / 2}" y="${bottom + 36}" text-anchor="middle" class="x-label x-axis-label">${escape(spec.x.label)}</text>`;
-    svg += `<svg x="0" y="0" width="${this.width}" height="${bottom + MARGIN.bottom}" overflow="hidden"><clipPath id="${this.clipId()}"><rect x="${left}" y="${top - 1}" width="${right - left}" height="${plane + 2}"/></clipPath>`;
-    svg += `<g clip-path="url(#${this.clipId()})">`;
-    for (const b of bands)
-      svg += `<rect x="${px(sx(b.from))}" y="${top}" width="${px(Math.max(sx(b.to) - sx(b.from), 1))}" height="${plane}" style="fill:${ink(b.color)};fill-opacity:${b.opacity ?? 0.16}"/>`;
-    for (const a of areas) {
-      const n = a.x.length;
-      const base = px(sy(Math.max(spec.y.min, 0)));
-      svg += `<path d="${path(a, sx, sy)}L${px(sx(a.x[n - 1]))} ${base}L${px(sx(a.x[0]))} ${base}Z" style="fill:${ink(a.color)};fill-opacity:${a.opacity ?? 0.3};stroke:none"/>`;
-    }
-    for (const r of rules) svg += this.rule(r, sx, sy);
-    for (const line of lines) svg += `<path d="${path(line, sx, sy)}" data-name="${escape(line.name ?? "")}" ${stroke(line)}/>`;
-    svg += "</g></svg>";
-    for (const p of points) if (inside(p, spec)) svg += mark(p, sx(p.x), sy(p.y));
-    for (const n of notes)
-      svg += `<text x="${px(sx(n.x))}" y="${px(sy(n.y))}" text-anchor="${n.anchor ?? "middle"}" class="x-note" ${n.color ? `style="fill:${n.color}"` : ""}>${escape(n.text)}</text>`;
-    svg += `<line x1="${left}" x2="${right}" y1="${bottom}" y2="${bottom}" class="x-axis"/><line x1="${left}" x2="${left}" y1="${top}" y2="${bottom}" class="x-axis"/>`;
-    svg += '<g class="x-hover"></g>';
     const full = bottom + MARGIN.bottom;
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${full}`);
     this.svg.setAttribute("width", this.width);
     this.svg.setAttribute("height", full);
     this.svg.setAttribute("aria-label", spec.summary);
-    this.svg.innerHTML = svg;
+    this.svg.innerHTML =
+      `<g transform="translate(0 ${MARGIN.top})">${key.svg}</g>` +
+      this.scales(spec) +
+      this.inside(spec) +
+      this.above(spec) +
+      '<g class="x-hover"></g>';
     if (this.pointer) this.point(this.pointer);
+  }
+
+  /** Ticks, grid, labels of the axes, and the image behind everything. */
+  scales({ x, y, image }) {
+    const { sx, sy, left, right, top, bottom } = this.frame;
+    const write = (axis, value, at, place, anchor, text) =>
+      `<text ${place} text-anchor="${anchor}" class="x-tick" data-axis="${axis}" data-value="${value}" ` +
+      `data-at="${px(at)}">${text}</text>`;
+    const label = (at, height, anchor, text) =>
+      `<text x="${at}" y="${height}" class="x-label x-axis-label" text-anchor="${anchor}">${escape(text)}</text>`;
+    let svg = image
+      ? `<image href="${image.href}" x="${left}" y="${top}" width="${right - left}" height="${bottom - top}" ` +
+        'preserveAspectRatio="none"/>'
+      : "";
+    for (const t of sy.ticks) {
+      const at = sy(t);
+      if (!image) svg += `<line x1="${left}" x2="${right}" y1="${px(at)}" y2="${px(at)}" class="x-grid"/>`;
+      svg += write("y", t, at, `x="${left - 7}" y="${px(at + 4)}"`, "end", y.format ? y.format(t) : show(t));
+    }
+    for (const t of sx.ticks) {
+      const at = sx(t);
+      svg += `<line x1="${px(at)}" x2="${px(at)}" y1="${bottom}" y2="${bottom + 4}" class="x-axis"/>`;
+      svg += write("x", t, at, `x="${px(at)}" y="${bottom + 17}"`, "middle", x.format ? x.format(t) : show(t));
+    }
+    const start = left + CHARACTER * y.label.length > this.width ? 2 : left;
+    return svg + label(start, top - 8, "start", y.label) + label((left + right) / 2, bottom + 36, "middle", x.label);
+  }
+
+  /** What may reach beyond the plane, and is cut there. */
+  inside({ bands = [], areas = [], rules = [], lines = [], y }) {
+    const { sx, sy, left, right, top, bottom } = this.frame;
+    const base = px(sy(Math.max(y.min, 0)));
+    let svg = "";
+    for (const b of bands) {
+      const width = Math.max(sx(b.to) - sx(b.from), 1);
+      svg +=
+        `<rect x="${px(sx(b.from))}" y="${top}" width="${px(width)}" height="${bottom - top}" ` +
+        `style="fill:${ink(b.color)};fill-opacity:${b.opacity ?? 0.16}"/>`;
+    }
+    for (const a of areas) {
+      const end = px(sx(a.x[a.x.length - 1]));
+      svg +=
+        `<path d="${path(a, sx, sy)}L${end} ${base}L${px(sx(a.x[0]))} ${base}Z" ` +
+        `style="fill:${ink(a.color)};fill-opacity:${a.opacity ?? 0.3};stroke:none"/>`;
+    }
+    for (const r of rules) svg += this.rule(r, sx, sy);
+    for (const l of lines) svg += `<path d="${path(l, sx, sy)}" data-name="${escape(l.name ?? "")}" ${stroke(l)}/>`;
+    const clip = `<rect x="${left}" y="${top - 1}" width="${right - left}" height="${bottom - top + 2}"/>`;
+    return `<clipPath id="${this.clipId()}">${clip}</clipPath><g clip-path="url(#${this.clipId()})">${svg}</g>`;
+  }
+
+  /** Marks and axes, over the lines. */
+  above({ points = [], x, y }) {
+    const { sx, sy, left, right, top, bottom } = this.frame;
+    const shown = points.filter((p) => within(p, x, y));
+    return (
+      shown.map((p) => mark(p, sx(p.x), sy(p.y))).join("") +
+      `<line x1="${left}" x2="${right}" y1="${bottom}" y2="${bottom}" class="x-axis"/>` +
+      `<line x1="${left}" x2="${left}" y1="${top}" y2="${bottom}" class="x-axis"/>`
+    );
   }
 
   clipId() {
@@ -224,11 +260,15 @@ export class Plot {
     const look = stroke({ color: r.color ?? "muted", dash: r.dash, width: r.width ?? 1 });
     if (r.x !== undefined) {
       const x = px(sx(r.x));
-      const label = r.label ? `<text x="${px(sx(r.x) + 5)}" y="${top + 12}" class="x-note">${escape(r.label)}</text>` : "";
+      const label = r.label
+        ? `<text x="${px(sx(r.x) + 5)}" y="${top + 12}" class="x-note">${escape(r.label)}</text>`
+        : "";
       return `<line x1="${x}" x2="${x}" y1="${top}" y2="${bottom}" ${look}/>${label}`;
     }
     const y = px(sy(r.y));
-    const label = r.label ? `<text x="${right - 4}" y="${px(sy(r.y) - 5)}" text-anchor="end" class="x-note">${escape(r.label)}</text>` : "";
+    const label = r.label
+      ? `<text x="${right - 4}" y="${px(sy(r.y) - 5)}" text-anchor="end" class="x-note">${escape(r.label)}</text>`
+      : "";
     return `<line x1="${left}" x2="${right}" y1="${y}" y2="${y}" ${look}/>${label}`;
   }
 
@@ -280,12 +320,16 @@ export class Plot {
     if (!seen) return this.clear();
     const x = seen.x === undefined ? at.x : sx(seen.x);
     const dots = (seen.dots ?? []).map((d) => mark({ ...d, radius: 4 }, sx(d.x), sy(d.y))).join("");
-    const line = seen.x === undefined ? "" : `<line x1="${px(x)}" x2="${px(x)}" y1="${top}" y2="${bottom}" class="x-cursor"/>`;
+    const line =
+      seen.x === undefined ? "" : `<line x1="${px(x)}" x2="${px(x)}" y1="${top}" y2="${bottom}" class="x-cursor"/>`;
     this.svg.querySelector(".x-hover").innerHTML = line + dots;
     this.tip.innerHTML =
       `<strong>${escape(seen.title)}</strong>` +
       seen.rows
-        .map(([name, value, color]) => `<span>${color ? `<i style="background:${ink(color)}"></i>` : ""}${escape(name)}</span><b>${escape(value)}</b>`)
+        .map(
+          ([name, value, color]) =>
+            `<span>${color ? `<i style="background:${ink(color)}"></i>` : ""}${escape(name)}</span><b>${escape(value)}</b>`,
+        )
         .join("");
     this.tip.hidden = false;
     const w = this.tip.offsetWidth;
@@ -295,7 +339,7 @@ export class Plot {
   }
 }
 
-const inside = (p, { x, y }) =>
+const within = (p, x, y) =>
   Number.isFinite(p.y) && p.x >= x.min && p.x <= x.max && p.y >= y.min - 1e-9 && p.y <= y.max + 1e-9;
 
 /** Index of the entry of a sorted array that is nearest to a value. */

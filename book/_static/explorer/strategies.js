@@ -41,7 +41,10 @@ export function bestMixing(moments, pos, neg, rest, score, tolerance) {
   };
   const height = (t) => valued(solve(moments, balanced(pos, neg, c(t), rest)));
   const grid = Array.from({ length: GRID }, (_, k) => k / (GRID - 1));
-  const heights = sweep(moments, grid.map((t) => balanced(pos, neg, c(t), rest))).map(valued);
+  const heights = sweep(
+    moments,
+    grid.map((t) => balanced(pos, neg, c(t), rest)),
+  ).map(valued);
   const k = heights.indexOf(Math.max(...heights));
   let t = golden(height, grid[Math.max(k - 1, 0)], grid[Math.min(k + 1, GRID - 1)]);
   let value = height(t);
@@ -110,7 +113,9 @@ function fallsThrough(f, near, far, atNear, tolerance) {
   if (!(fb < 0)) return far;
   for (let n = 0; n < 60 && b - a > tolerance; n++) {
     const slow = n > 1 && n % 3 === 2; // now and then halve, lest one end stay for long
-    const m = slow ? 0.5 * (a + b) : Math.min(Math.max(a + ((b - a) * fa) / (fa - fb), a + 0.1 * tolerance), b - 0.1 * tolerance);
+    const m = slow
+      ? 0.5 * (a + b)
+      : Math.min(Math.max(a + ((b - a) * fa) / (fa - fb), a + 0.1 * tolerance), b - 0.1 * tolerance);
     const fm = f(m);
     if (fm > 0) {
       [a, fa] = [m, fm];

@@ -6,7 +6,16 @@ import { METRICS, Metrics } from "../metrics.js";
 import { fixed, show } from "../plot.js";
 import { solve, sweep } from "../solver.js";
 import { balanced, bestMixing, multiplicity } from "../strategies.js";
-import { dataChoice, kappaSlider, linspace, momentsOf, satBands, sizeSlider, stretchSlider, valuesOf } from "./shared.js";
+import {
+  dataChoice,
+  kappaSlider,
+  linspace,
+  momentsOf,
+  satBands,
+  sizeSlider,
+  stretchSlider,
+  valuesOf,
+} from "./shared.js";
 
 const N = 200;
 
@@ -15,16 +24,32 @@ export default {
   name: "mixing",
   title: "Under, over, or both?",
   intro:
-    "Balance is restored by dropping examples of the majority, by repeating those of the minority, or by some of both. The star is the best mixture; along the shaded part it hardly matters. Make the minority smaller and see the star leave the right end.",
+    "Balance is restored by dropping examples of the majority, by repeating those of the minority, or by some of " +
+    "both. The star is the best mixture; along the shaded part it hardly matters. Make the minority smaller and " +
+    "see the star leave the right end.",
   controls: (moments) => [
     dataChoice(moments),
     sizeSlider("alpha_pos", "positives per feature", "α⁺"),
     sizeSlider("alpha_neg", "negatives per feature", "α⁻"),
     kappaSlider(),
     stretchSlider(),
-    { key: "metric", kind: "choice", label: "Metric", options: Object.entries(METRICS).map(([k, m]) => [k, `${m.name}, ${m.title}`]) },
+    {
+      key: "metric",
+      kind: "choice",
+      label: "Metric",
+      options: Object.entries(METRICS).map(([k, m]) => [k, `${m.name}, ${m.title}`]),
+    },
     { key: "tolerance", kind: "range", label: "as good as the best, to within", min: 0.0005, max: 0.02, log: true },
-    { key: "probe", kind: "range", label: "read off at mixing", symbol: "μ", min: 0, max: 1, step: 0.01, format: (v) => `${Math.round(100 * v)} %` },
+    {
+      key: "probe",
+      kind: "range",
+      label: "read off at mixing",
+      symbol: "μ",
+      min: 0,
+      max: 1,
+      step: 0.01,
+      format: (v) => `${Math.round(100 * v)} %`,
+    },
   ],
   plots: [{ name: "curve", height: 300 }],
 
@@ -40,7 +65,10 @@ export default {
     const asIs = solve(moments, { alphaPos: pos, alphaNeg: neg, ...rest });
     const probe = solve(moments, at(state.probe));
     return {
-      mixing, solutions, phi, probe,
+      mixing,
+      solutions,
+      phi,
+      probe,
       values: valuesOf(solutions, (s) => score(Metrics.of(s))),
       moved: valuesOf(solutions, (s) => score(Metrics.of(s).centred)),
       best: bestMixing(moments, pos, neg, rest, score, state.tolerance),
@@ -61,11 +89,21 @@ export default {
         summary: `${name} against the mixing of under- and oversampling. Best: ${fixed(best.value)} at ${percent(best.mixing)} per cent; the data as they are: ${fixed(asIs)}.`,
         x: { min: 0, max: 1, label: "mixing μ in %: from under- to oversampling", short: "μ", format: percent },
         y: { min: Math.max(low - pad, -1), max: Math.min(high + pad, 1), label: METRICS[state.metric].title },
-        bands: [{ from: best.low, to: best.high, color: "green", opacity: 0.16, name: "as good as the best" }, ...satBands(mixing, solutions)],
+        bands: [
+          { from: best.low, to: best.high, color: "green", opacity: 0.16, name: "as good as the best" },
+          ...satBands(mixing, solutions),
+        ],
         rules: [{ x: state.probe, dash: "3 3" }],
         lines: [
           { name: "data as they are", x: [0, 1], y: [asIs, asIs], color: "blue", width: 2 },
-          { name: "as they are, threshold moved", x: [0, 1], y: [asIsMoved, asIsMoved], color: "blue", width: 1.5, dash: "1.5 4" },
+          {
+            name: "as they are, threshold moved",
+            x: [0, 1],
+            y: [asIsMoved, asIsMoved],
+            color: "blue",
+            width: 1.5,
+            dash: "1.5 4",
+          },
           { name: "mixed, threshold moved", x: mixing, y: moved, color: "vermillion", width: 1.5, dash: "1.5 4" },
           { name: "balance restored", x: mixing, y: values, color: "vermillion", width: 2.6 },
         ],
@@ -80,19 +118,31 @@ export default {
 
   readout({ best, asIs, asIsMoved, values, atProbe, probe }, state) {
     return [
-      ["best mixing", `${fixed(100 * best.mixing, 1)} %`, "green"], ["minority counted", `${show(best.c, 3)} times`],
+      ["best mixing", `${fixed(100 * best.mixing, 1)} %`, "green"],
+      ["copies c", show(best.c, 3)],
       [`${METRICS[state.metric].name} there`, fixed(best.value, 4)],
-      ["as good from", `${fixed(100 * best.low, 1)} to ${fixed(100 * best.high, 1)} %`],
-      ["undersampling", fixed(values[0], 4)], ["oversampling", fixed(values.at(-1), 4)],
-      ["as they are", fixed(asIs, 4), "blue"], ["threshold moved", fixed(asIsMoved, 4)],
-      [`at ${Math.round(100 * state.probe)} %`, fixed(atProbe, 4), "vermillion"], ["phase", probe.phase],
+      ["as good", `${fixed(100 * best.low, 1)} to ${fixed(100 * best.high, 1)} %`],
+      ["undersampling", fixed(values[0], 4)],
+      ["oversampling", fixed(values.at(-1), 4)],
+      ["as they are", fixed(asIs, 4), "blue"],
+      ["threshold moved", fixed(asIsMoved, 4)],
+      [`at ${Math.round(100 * state.probe)} %`, fixed(atProbe, 4), "vermillion"],
+      ["phase", probe.phase],
     ];
   },
 
   table({ mixing, solutions, values, moved }, { metric }) {
     return {
       header: ["mixing", metric, `${metric}_moved_threshold`, "q", "r", "b", "phase"],
-      rows: mixing.map((m, k) => [m, values[k], moved[k], solutions[k].variance, solutions[k].r, solutions[k].b, solutions[k].phase]),
+      rows: mixing.map((m, k) => [
+        m,
+        values[k],
+        moved[k],
+        solutions[k].variance,
+        solutions[k].r,
+        solutions[k].b,
+        solutions[k].phase,
+      ]),
     };
   },
 };

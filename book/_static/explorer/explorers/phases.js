@@ -43,7 +43,12 @@ function contour({ size, value }, level) {
   };
   for (let i = 0; i + 1 < size.length; i++)
     for (let j = 0; j + 1 < size.length; j++) {
-      const corners = [[i, j], [i + 1, j], [i + 1, j + 1], [i, j + 1]];
+      const corners = [
+        [i, j],
+        [i + 1, j],
+        [i + 1, j + 1],
+        [i, j + 1],
+      ];
       const ends = [];
       for (let k = 0; k < 4; k++) {
         const [a, b] = [corners[k], corners[(k + 1) % 4]];
@@ -66,7 +71,14 @@ function joined(segments) {
 }
 
 // Blue to yellow, dark to light: the order survives any colour vision and a grey printer.
-const RAMP = [[0, 34, 78], [57, 72, 107], [112, 113, 115], [165, 155, 113], [221, 203, 92], [254, 232, 56]];
+const RAMP = [
+  [0, 34, 78],
+  [57, 72, 107],
+  [112, 113, 115],
+  [165, 155, 113],
+  [221, 203, 92],
+  [254, 232, 56],
+];
 
 function shade(t) {
   const place = Math.min(Math.max(t, 0), 1) * (RAMP.length - 1);
@@ -95,10 +107,20 @@ export default {
   name: "phases",
   title: "Which phase are you in?",
   intro:
-    "Each point of the plane is a training set. With few examples or a small margin it can be separated without loss (SAT); beyond the line it cannot (UNSAT). An SVM has another border: past it, its weights vanish. The lighter, the wider the margin that can be reached. Press anywhere to move there.",
+    "Each point of the plane is a training set. With few examples or a small margin it can be separated without " +
+    "loss (SAT); beyond the line it cannot (UNSAT). An SVM has another border: past it, its weights vanish. The " +
+    "lighter, the wider the margin that can be reached. Press anywhere to move there.",
   controls: (moments) => [
     dataChoice(moments),
-    { key: "model", kind: "choice", label: "Classifier", options: [["perceptron", "spherical perceptron"], ["svm", "soft-margin SVM"]] },
+    {
+      key: "model",
+      kind: "choice",
+      label: "Classifier",
+      options: [
+        ["perceptron", "spherical perceptron"],
+        ["svm", "soft-margin SVM"],
+      ],
+    },
     kappaSlider(sphere),
     { key: "lam", kind: "range", label: "ridge", symbol: "λ̃", min: 1e-3, max: 10, log: true, when: (s) => !sphere(s) },
     sizeSlider("alpha_pos", "positives per feature", "α⁺"),
@@ -114,7 +136,8 @@ export default {
     const sizes = [[state.alpha_pos, state.alpha_neg]];
     const rest = sphere(state) ? { kappa: state.kappa } : { kappa: 1, model: "svm", lam: state.lam };
     return {
-      map, level,
+      map,
+      level,
       border: contour(map, level),
       here: (sphere(state) ? criticalMargins : vanishingMultipliers)(moments, sizes)[0],
       solution: solve(moments, { alphaPos: state.alpha_pos, alphaNeg: state.alpha_neg, ...rest }),
@@ -124,7 +147,10 @@ export default {
   draw({ map, level, border, here, solution }, state, change) {
     const axis = { min: LOW, max: HIGH, log: true };
     const clamp = (v) => Number(Math.min(Math.max(v, LOW), HIGH).toPrecision(3));
-    const flat = map.value.flatMap((row) => [...row]).filter(Number.isFinite).sort((a, b) => a - b);
+    const flat = map.value
+      .flatMap((row) => [...row])
+      .filter(Number.isFinite)
+      .sort((a, b) => a - b);
     const [low, high] = [flat[0], flat[Math.floor(0.97 * (flat.length - 1))]];
     map.href ??= picture(map, low, high);
     const what = sphere(state) ? "critical margin" : "multiplier of vanishing weights";
@@ -132,7 +158,8 @@ export default {
     return [
       {
         summary: `Phase diagram over the class sizes. At ${state.alpha_pos} positives and ${state.alpha_neg} negatives per feature: ${PHASE_NAMES[solution.phase]}; ${what} ${fixed(here)}.`,
-        x: { ...axis, label: "positives per feature, α⁺" }, y: { ...axis, label: "negatives per feature, α⁻" },
+        x: { ...axis, label: "positives per feature, α⁺" },
+        y: { ...axis, label: "negatives per feature, α⁻" },
         image: { href: map.href },
         lines: [
           { ...joined(border), color: "ground", width: 5, quiet: true },
@@ -151,10 +178,16 @@ export default {
   readout({ here, solution }, state) {
     const m = Metrics.of(solution);
     return [
-      ["phase", solution.phase], [sphere(state) ? "critical margin" : "vanishing k̂", fixed(here, 4)],
-      ["q", fixed(solution.q, 4)], ["r", fixed(solution.r, 4)], ["b", fixed(solution.b, 4)],
-      [solution.phase === "SAT" ? "spread w" : "susceptibility x", show(solution.x, 4)], ["k̂", show(solution.kHat, 4)],
-      ["training loss", fixed(solution.trainLoss, 4)], ["balanced accuracy", fixed(m.ba(), 4)], ["AUC", fixed(m.auc(), 4)],
+      ["phase", solution.phase],
+      [sphere(state) ? "critical margin" : "vanishing k̂", fixed(here, 4)],
+      ["q", fixed(solution.q, 4)],
+      ["r", fixed(solution.r, 4)],
+      ["b", fixed(solution.b, 4)],
+      [solution.phase === "SAT" ? "spread w" : "susceptibility x", show(solution.x, 4)],
+      ["k̂", show(solution.kHat, 4)],
+      ["training loss", fixed(solution.trainLoss, 4)],
+      ["BA", fixed(m.ba(), 4)],
+      ["AUC", fixed(m.auc(), 4)],
     ];
   },
 
@@ -170,5 +203,7 @@ function interpolate({ value }, x, y) {
   const [u, v] = [place(x), place(y)];
   const [i, j] = [Math.floor(u), Math.floor(v)];
   const [s, t] = [u - i, v - j];
-  return (1 - s) * ((1 - t) * value[i][j] + t * value[i][j + 1]) + s * ((1 - t) * value[i + 1][j] + t * value[i + 1][j + 1]);
+  return (
+    (1 - s) * ((1 - t) * value[i][j] + t * value[i][j + 1]) + s * ((1 - t) * value[i + 1][j] + t * value[i + 1][j + 1])
+  );
 }

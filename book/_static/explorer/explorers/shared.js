@@ -6,20 +6,45 @@ import { makeMoments } from "../solver.js";
 
 /** @returns {import("../controls.js").Control} */
 export const dataChoice = (moments, when) => ({
-  key: "data", kind: "choice", label: "Data", options: Object.entries(moments).map(([k, v]) => [k, v.name]), when,
+  key: "data",
+  kind: "choice",
+  label: "Data",
+  options: Object.entries(moments).map(([k, v]) => [k, v.name]),
+  when,
 });
 
 export const kappaSlider = (when) => ({
-  key: "kappa", kind: "range", label: "margin", symbol: "κ", min: 0.05, max: 20, log: true, when,
+  key: "kappa",
+  kind: "range",
+  label: "margin",
+  symbol: "κ",
+  min: 0.05,
+  max: 20,
+  log: true,
+  when,
 });
 
 export const stretchSlider = (when) => ({
-  key: "stretch", kind: "range", label: "shift between the classes", symbol: "δ", min: 0.1, max: 4, log: true, when,
+  key: "stretch",
+  kind: "range",
+  label: "shift between the classes",
+  symbol: "δ",
+  min: 0.1,
+  max: 4,
+  log: true,
+  when,
   format: (v) => `× ${v}`,
 });
 
 export const sizeSlider = (key, label, symbol, when) => ({
-  key, kind: "range", label, symbol, min: 0.05, max: 50, log: true, when,
+  key,
+  kind: "range",
+  label,
+  symbol,
+  min: 0.05,
+  max: 50,
+  log: true,
+  when,
 });
 
 const kept = new Map();
@@ -51,7 +76,8 @@ export function satBands(x, solutions) {
   for (let k = 0; k < x.length; k++) {
     if (solutions[k].phase !== "SAT") continue;
     if (k && solutions[k - 1].phase === "SAT") bands.at(-1).to = x[k];
-    else bands.push({ from: x[k], to: x[k], color: "muted", opacity: 0.12, name: "separable", quiet: bands.length > 0 });
+    else
+      bands.push({ from: x[k], to: x[k], color: "muted", opacity: 0.12, name: "separable", quiet: bands.length > 0 });
   }
   return bands;
 }
