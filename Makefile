@@ -66,7 +66,7 @@ test-notebooks: $(READY) ## Run every chapter and compare its key numbers with t
 	PYTHONPATH=tools $(BIN)/python -m pytest -p keep_runs -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
 
 test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
-	$(BIN)/python -m pytest -n $(JOBS) tests/test_book.py
+	$(BIN)/python -m pytest -n $(JOBS) tests/test_book.py tests/test_explorer.py -m browser
 
 references: $(READY) ## Run every chapter and write its key numbers to tests/references (look at the diff)
 	$(BIN)/python tools/notebooks.py references

@@ -11,7 +11,7 @@ import numpy as np
 import rbal
 from rbal.datasets import images, synthetic
 
-from . import dense, training
+from . import dense, interactive, training
 
 
 def best_of(function, repeats):
@@ -162,6 +162,10 @@ def main():
         print(f"  D = {D:<8,}{1e6 * seconds:>10.1f} µs{1e9 * seconds / D:>10.1f} ns per eigenvalue")
     n, seconds, converged = many_points()
     print(f"\n{n:,} points at L = 100: {seconds:.1f} s, {1e6 * seconds / n:.1f} µs each, all converged: {converged}")
+    ratios("\nOne frame of a widget against a figure cleared and plotted anew", [interactive.against_naive()])
+    print(f"{'':4}{'frame while a slider moves':38}{'wall':>10}{'CPU':>10}   frames a second")
+    for name, data, wall, cpu in interactive.table():
+        print(f"{'':4}{name + ', ' + data:38}{1e3 * wall:>7.0f} ms{1e3 * cpu:>7.0f} ms{1.0 / wall:>10.0f}")
     cpu, first = start_up()
     print(f"import rbal: {cpu:.3f} s of CPU; first solve in a new process, warm cache: {first:.2f} s")
 

@@ -39,6 +39,7 @@ _MODULES = (
     "saddle",
     "samplers",
     "strategies",
+    "widgets",
 )
 
 __all__ = sorted([*_HOME, "__version__"])

@@ -7,7 +7,9 @@ import hashlib
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
+from pages import CHROMIUM, HTML, serve
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,3 +24,31 @@ def pytest_configure():
 
 settings.register_profile("rbal", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("rbal")
+
+
+@pytest.fixture(scope="session")
+def origin():
+    """Address of the built book."""
+    with serve(HTML) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless browser."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine, so nothing is opened in a browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def browser(chromium):
+    """The same, for pages of the book that carry their assets."""
+    if not (HTML / "_static" / "vendor").exists():
+        pytest.skip("the book was built without npm, so its pages load their assets from CDNs")
+    return chromium

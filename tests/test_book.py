@@ -1,25 +1,19 @@
 """Every page of the built book, opened in a browser: nothing missing or broken, nothing fetched from elsewhere."""
 
 import functools
-import http.server
-import shutil
-import threading
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
+from pages import HTML, PHONE, WIDE
 
 pytestmark = pytest.mark.browser
 
-HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
 PAGES = sorted(
     str(path.relative_to(HTML))
     for path in HTML.rglob("*.html")
     if not {"_static", "_sources", "_images"} & set(path.relative_to(HTML).parts)
 )
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-WIDE, PHONE = {"width": 1300, "height": 900}, {"width": 375, "height": 800}
 
 
 class Links(HTMLParser):
@@ -88,33 +82,6 @@ async () => {
   return found;
 }
 """
-
-
-@pytest.fixture(scope="session")
-def origin():
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-    handler = functools.partial(Quiet, directory=str(HTML))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine, so the pages of the book are not opened in a browser")
-    if not (HTML / "_static" / "vendor").exists():
-        pytest.skip("the book was built without npm, so its pages load their assets from CDNs")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 def problems(browser, origin, name, body=None):

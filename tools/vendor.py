@@ -40,6 +40,12 @@ PACKAGES = [
         [("package/dist/", "embed-amd.js", "html-manager"), ("package/dist/", "*.woff2", "html-manager")],
     ),
 ]
+# For the tests alone: no page loads it.
+AXE = (
+    "axe-core@4.10.3",
+    "0f2b4d7dcdf7d1219df8d1959ad68e565f51d14c3f0d88bb71cd59abeb956292",
+    [("package/", "axe.min.js", "axe-core")],
+)
 VERSIONS = "".join(f"{name} {digest}\n" for name, digest, _ in PACKAGES)
 
 
@@ -67,6 +73,21 @@ def extract(archive, wanted, target):
                     count += 1
     if count < len(wanted):
         sys.exit(f"{archive.name}: found only {count} of the expected files")
+
+
+def axe(target):
+    """Path of the accessibility checker below the folder ``target``, fetched when it is not there; None without npm."""
+    path = target / "axe-core" / "axe.min.js"
+    if not path.exists():
+        if shutil.which("npm") is None:
+            return None
+        name, digest, wanted = AXE
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                extract(fetch(name, digest, folder), wanted, target)
+            except subprocess.CalledProcessError:
+                return None
+    return path
 
 
 def main():

@@ -1,0 +1,169 @@
+/**
+ * Balanced accuracy against the share of negatives, and the window in which a margin pays.
+ * @module
+ */
+import { Metrics } from "../metrics.js";
+import { fixed, show } from "../plot.js";
+import { solve, sweep } from "../solver.js";
+import { tradeoffWindow } from "../strategies.js";
+import {
+  dataChoice,
+  geomspace,
+  kappaSlider,
+  linspace,
+  momentsOf,
+  satBands,
+  sizeSlider,
+  stretchSlider,
+  valuesOf,
+} from "./shared.js";
+
+const N = 200;
+const MARGINS = geomspace(0.05, 20, 25);
+const point = (state, rho, kappa = state.kappa) => ({
+  alphaPos: state.alpha_pos,
+  alphaNeg: (state.alpha_pos * rho) / (1 - rho),
+  kappa,
+});
+
+// Peak and width over all margins, for the last data and size: they do not depend on the margin at hand.
+let windows = { key: "", curve: [] };
+const keyOf = (state) => [state.data, state.stretch, state.alpha_pos].join(" ");
+
+/** @type {import("../explorer.js").Definition} */
+export default {
+  name: "tradeoff",
+  title: "Balance against performance",
+  intro:
+    "A larger margin makes a better classifier of balanced data and a worse one of all others. The shaded window " +
+    "is where more than half of what was learnt at balance is kept. Drag the margin and watch the peak rise and " +
+    "the window close.",
+  controls: (moments) => [
+    dataChoice(moments),
+    kappaSlider(),
+    sizeSlider("alpha_pos", "positives per feature", "α⁺"),
+    stretchSlider(),
+    {
+      key: "probe",
+      kind: "range",
+      label: "read off at",
+      symbol: "ρ⁻",
+      min: 0.02,
+      max: 0.98,
+      step: 0.01,
+      format: (v) => fixed(v, 2),
+    },
+  ],
+  plots: [
+    { name: "curves", height: 270 },
+    { name: "windows", height: 120 },
+  ],
+
+  compute(state, data) {
+    const moments = momentsOf(data, state);
+    const rho = linspace(0.02, 0.98, N);
+    const run = (kappa) =>
+      sweep(
+        moments,
+        rho.map((r) => point(state, r, kappa)),
+      );
+    const solutions = run(state.kappa);
+    const others = [state.kappa / 2, state.kappa * 2].map((kappa) => ({
+      kappa,
+      ba: valuesOf(run(kappa), (s) => Metrics.of(s).ba()),
+    }));
+    return {
+      rho,
+      solutions,
+      others,
+      ba: valuesOf(solutions, (s) => Metrics.of(s).ba()),
+      best: valuesOf(solutions, (s) => Metrics.of(s).bestBa()),
+      window: tradeoffWindow(moments, state.alpha_pos, { kappa: state.kappa }),
+      curve: windows.key === keyOf(state) ? windows.curve : null,
+      probe: solve(moments, point(state, state.probe)),
+    };
+  },
+
+  /** The curve of windows takes a few hundred solutions: it follows when the sliders rest. */
+  refine(result, state, data) {
+    if (result.curve) return false;
+    const moments = momentsOf(data, state);
+    const curve = MARGINS.map((kappa) => tradeoffWindow(moments, state.alpha_pos, { kappa }, 0.01));
+    windows = { key: keyOf(state), curve };
+    result.curve = curve;
+    return true;
+  },
+
+  draw({ rho, solutions, others, ba, best, window, curve, probe }, state, change) {
+    const kappaName = (k) => `κ = ${show(k, 3)}`;
+    const at = Metrics.of(probe).ba();
+    return [
+      {
+        summary: `Balanced accuracy against the share of negatives at margin ${state.kappa}: ${fixed(window.peak)} at balance, more than half of that gain from ${fixed(window.low)} to ${fixed(window.high)}.`,
+        x: { min: 0, max: 1, label: "share of negatives in the training set, ρ⁻", short: "ρ⁻" },
+        y: {
+          min: 0.48,
+          max: Math.min(1, Math.ceil((Math.max(...best.filter(Number.isFinite), window.peak) + 0.02) * 20) / 20),
+          label: "balanced accuracy",
+        },
+        bands: [
+          { from: window.low, to: window.high, color: "vermillion", opacity: 0.13, name: "window" },
+          ...satBands(rho, solutions),
+        ],
+        rules: [{ y: 0.5 }, { x: state.probe, dash: "3 3" }],
+        lines: [
+          { name: kappaName(others[0].kappa), x: rho, y: others[0].ba, color: "sky", width: 1.5 },
+          { name: kappaName(others[1].kappa), x: rho, y: others[1].ba, color: "purple", width: 1.5 },
+          { name: "moved threshold", x: rho, y: best, color: "vermillion", width: 1.5, dash: "1.5 4" },
+          { name: kappaName(state.kappa), x: rho, y: ba, color: "vermillion", width: 2.6 },
+        ],
+        points: [{ x: state.probe, y: at, color: "vermillion" }],
+        pick: (x) => change({ probe: Math.min(Math.max(Math.round(x * 100) / 100, 0.02), 0.98) }),
+      },
+      {
+        summary: `Balanced accuracy at balance and width of the window against the margin; at ${show(state.kappa, 3)} they are ${fixed(window.peak)} and ${show(window.width, 3)}.`,
+        x: { min: MARGINS[0], max: MARGINS.at(-1), log: true, label: "margin κ", short: "κ" },
+        y: { min: 0, max: 1, label: "the trade-off", ticks: [0, 0.5, 1] },
+        rules: [{ x: state.kappa, dash: "3 3" }],
+        lines: [
+          { name: "BA at balance", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].peak), color: "green" },
+          { name: "width W of the window", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].width), color: "blue" },
+        ],
+        points: [
+          { x: state.kappa, y: window.peak, color: "green" },
+          { x: state.kappa, y: window.width, color: "blue" },
+        ],
+        pick: (x) => change({ kappa: Number(x.toPrecision(3)) }),
+      },
+    ];
+  },
+
+  readout({ window, probe }, state) {
+    const m = Metrics.of(probe);
+    return [
+      ["BA at balance", fixed(window.peak, 4)],
+      ["window W", show(window.width, 4)],
+      ["from ρ⁻", fixed(window.low, 4)],
+      ["to ρ⁻", fixed(window.high, 4)],
+      [`BA at ${fixed(state.probe, 2)}`, fixed(m.ba(), 4), "vermillion"],
+      ["threshold moved", fixed(m.bestBa(), 4)],
+      ["bias b", fixed(probe.b, 4)],
+      ["phase", probe.phase],
+    ];
+  },
+
+  table({ rho, solutions, ba, best }) {
+    return {
+      header: ["rho_neg", "ba", "best_ba", "q", "r", "b", "phase"],
+      rows: rho.map((r, k) => [
+        r,
+        ba[k],
+        best[k],
+        solutions[k].variance,
+        solutions[k].r,
+        solutions[k].b,
+        solutions[k].phase,
+      ]),
+    };
+  },
+};

@@ -1,0 +1,144 @@
+/**
+ * Metrics of a linear classifier from its order parameters. On a test sample of class y the score is Gaussian,
+ * Δʸ ~ N(y r/2 - b, q), and every metric is a function of (q, r, b), of the threshold γ and, for some, of the share φ⁺ of
+ * positives in the test set. The twin of rbal/metrics.py.
+ * @module
+ */
+import { cdf, logCdf, pdf } from "./gauss.js";
+
+// Trapezoid in the score of a positive, as in Python: the error is exp(-2π²/(s h)) for classes s deviations apart.
+const STEP = 1 / 32;
+const NODES = Float64Array.from({ length: 609 }, (_, k) => -9.5 + k * STEP);
+const WEIGHTS = NODES.map((z) => STEP * pdf(z));
+const LOG_BELOW = NODES.map((z) => logCdf(-z));
+
+/** φ Φ(z) / (φ Φ(z) + φ' Φ(z')) from logarithms, also where both tails underflow. */
+const shareOf = (logOf, logOther, logOdds) => 1 / (1 + Math.exp(logOther - logOf + logOdds));
+
+/** Metrics of the scores N(y r/2 - b, q); q = 0 is a classifier that gives every sample one score. */
+export class Metrics {
+  /**
+   * @param {number} q variance of a test score
+   * @param {number} r distance between the class means
+   * @param {number} b bias
+   */
+  constructor(q, r, b) {
+    this.q = q;
+    this.r = r;
+    this.b = b;
+  }
+
+  /** Of a {@link import("./solver.js").Solution}. */
+  static of(solution) {
+    return new Metrics(solution.variance, solution.r, solution.b);
+  }
+
+  /** The same scores with the threshold moved midway between the classes. */
+  get centred() {
+    return new Metrics(this.q, this.r, 0);
+  }
+
+  /** How many deviations the mean of a class lies above the threshold; a tie counts half. */
+  z(label, threshold = 0) {
+    const gap = label * 0.5 * this.r - this.b - threshold;
+    return this.q === 0 && gap === 0 ? 0 : gap / Math.sqrt(this.q);
+  }
+
+  density(delta, label) {
+    const s = Math.sqrt(this.q);
+    return pdf((delta - label * 0.5 * this.r + this.b) / s) / s;
+  }
+
+  tpr(threshold = 0) {
+    return cdf(this.z(1, threshold));
+  }
+
+  fpr(threshold = 0) {
+    return cdf(this.z(-1, threshold));
+  }
+
+  tnr(threshold = 0) {
+    return cdf(-this.z(-1, threshold));
+  }
+
+  fnr(threshold = 0) {
+    return cdf(-this.z(1, threshold));
+  }
+
+  /** Balanced accuracy. */
+  ba(threshold = 0) {
+    return 0.5 * (this.tpr(threshold) + this.tnr(threshold));
+  }
+
+  acc(phi, threshold = 0) {
+    return phi * this.tpr(threshold) + (1 - phi) * this.tnr(threshold);
+  }
+
+  /** Positive predictive value (precision). */
+  ppv(phi, threshold = 0) {
+    if (phi === 0 || phi === 1) return phi;
+    const of = this.z(1, threshold);
+    const other = this.z(-1, threshold);
+    // both infinitely far out: the class with the higher mean wins by far
+    const gap = of === -Infinity && other === -Infinity ? (this.r === 0 ? 0 : -Infinity * Math.sign(this.r)) : NaN;
+    const ratio = Number.isNaN(gap) ? logCdf(other) - logCdf(of) : gap;
+    return 1 / (1 + Math.exp(ratio + Math.log((1 - phi) / phi)));
+  }
+
+  f1(phi, threshold = 0) {
+    const tpr = this.tpr(threshold);
+    const total = phi * (1 + tpr) + (1 - phi) * this.fpr(threshold);
+    return total === 0 ? 0 : (2 * phi * tpr) / total;
+  }
+
+  /** Matthews correlation coefficient; 0 where one class is never predicted. */
+  mcc(phi, threshold = 0) {
+    const [tpr, fpr, tnr, fnr] = [this.tpr(threshold), this.fpr(threshold), this.tnr(threshold), this.fnr(threshold)];
+    const spread = (phi * tpr + (1 - phi) * fpr) * (phi * fnr + (1 - phi) * tnr);
+    return spread === 0 ? 0 : (Math.sqrt(phi * (1 - phi)) * (tpr * tnr - fpr * fnr)) / Math.sqrt(spread);
+  }
+
+  /** Area under the ROC curve, P(Δ⁺ > Δ⁻). */
+  auc() {
+    return this.q === 0 && this.r === 0 ? 0.5 : cdf(this.r / Math.sqrt(2 * this.q));
+  }
+
+  /** Area under the precision–recall curve: over scores μ₊ + √q z, TPR = H(z), FPR = H(z + s), weight |dTPR| = Dz. */
+  auprc(phi) {
+    if (phi === 0 || phi === 1 || (this.q === 0 && this.r === 0)) return phi;
+    const s = this.r / Math.sqrt(this.q);
+    const logOdds = Math.log((1 - phi) / phi);
+    let area = 0;
+    for (let k = 0; k < NODES.length; k++) area += WEIGHTS[k] * shareOf(LOG_BELOW[k], logCdf(-NODES[k] - s), logOdds);
+    return area;
+  }
+
+  /** Threshold of the highest balanced accuracy: midway between the class means. */
+  bestThreshold() {
+    return this.r < 0 ? Infinity : -this.b;
+  }
+
+  /** Balanced accuracy there. */
+  bestBa() {
+    return Math.max(this.ba(-this.b), 0.5);
+  }
+
+  /** n thresholds from above both classes to below them. */
+  thresholds(n = 201) {
+    const reach = 0.5 * Math.abs(this.r) + 8.5 * Math.sqrt(this.q);
+    return Array.from({ length: n }, (_, k) => -this.b + reach * (1 - (2 * k) / (n - 1)));
+  }
+}
+
+/** Metrics by name, with what they are called and whether they depend on the test set's composition. */
+export const METRICS = {
+  ba: { name: "BA", title: "balanced accuracy", of: (m) => m.ba() },
+  acc: { name: "ACC", title: "accuracy", of: (m, phi) => m.acc(phi) },
+  auc: { name: "AUC", title: "area under the ROC curve", of: (m) => m.auc() },
+  auprc: { name: "AUPRC", title: "area under the precision–recall curve", of: (m, phi) => m.auprc(phi) },
+  f1: { name: "F₁", title: "harmonic mean of precision and recall", of: (m, phi) => m.f1(phi) },
+  mcc: { name: "MCC", title: "Matthews correlation coefficient", of: (m, phi) => m.mcc(phi) },
+  tpr: { name: "TPR", title: "true positive rate, recall", of: (m) => m.tpr() },
+  tnr: { name: "TNR", title: "true negative rate", of: (m) => m.tnr() },
+  ppv: { name: "PPV", title: "positive predictive value, precision", of: (m, phi) => m.ppv(phi) },
+};

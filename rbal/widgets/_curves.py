@@ -1,0 +1,298 @@
+"""Explorations of curves over the composition of the training set: all metrics, and the trade-off window."""
+
+import inspect
+
+import numpy as np
+from ipywidgets import Button, Checkbox, HBox, Layout
+from matplotlib.collections import PolyCollection
+from scipy.optimize import brentq
+
+from .. import plotting, saddle
+from .._validation import one_of
+from ..metrics import Metrics
+from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
+from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
+
+POINTS = 65  # one warm-started walk of a sweep, and one more
+SHARES = (0.02, 0.98)
+
+METRICS = {
+    "ba": ("BA", plotting.BLUE),
+    "acc": ("ACC", plotting.VERMILLION),
+    "auc": ("AUC", plotting.GREEN),
+    "auprc": ("AUPRC", plotting.PURPLE),
+    "f1": ("F1", plotting.ORANGE),
+    "mcc": ("MCC", plotting.SKY),
+    "ppv": ("PPV", plotting.BLACK),
+}
+NEEDS_SHARE = {name for name in METRICS if "phi_pos" in inspect.signature(getattr(Metrics, name)).parameters}
+
+
+def measure(name, metrics, phi_pos):
+    """Metric of that name, on a test set with a share ``phi_pos`` of positives where that matters."""
+    method = getattr(metrics, name)
+    return method(phi_pos) if name in NEEDS_SHARE else method()
+
+
+def separable_band(axes):
+    """Grey where the training set is separable, to be set by ``set_verts``."""
+    return axes.add_collection(
+        PolyCollection(
+            [], facecolor=FAINT, edgecolor="none", alpha=0.15, transform=axes.get_xaxis_transform(), zorder=0
+        )
+    )
+
+
+class MetricsExplorer(DataExplorer):
+    """Metrics against the composition of the training set."""
+
+    def __init__(self, data, kappa, alpha, separation, phi_pos, rho_pos, show):
+        shares = slider("phi_pos", "test positives φ⁺", 0.5 if phi_pos is None else phi_pos, 0.01, 0.99)
+        same = Checkbox(phi_pos is None, description="tested as trained, φ⁺ = ρ⁺", indent=False)
+        self.show = {name: Checkbox(name in show, description=label, indent=False, layout=Layout(width="5.6em"))
+                     for name, (label, _) in METRICS.items()}  # fmt: skip
+        for name in show:
+            one_of("show", name, tuple(METRICS))
+        controls = {
+            "kappa": margin_slider(kappa),
+            "alpha": size_slider("alpha", "size α⁺ + α⁻", alpha),
+            "rho_pos": slider("rho_pos", "read off at ρ⁺", rho_pos, *SHARES),
+            "phi_pos": shares,
+            "tested_as_trained": same,
+        }
+        super().__init__(
+            7.4, 4.0, data, separation, controls, [HBox(list(self.show.values()), layout=Layout(flex_flow="row wrap"))]
+        )
+        for box in self.show.values():
+            box.observe(self._changed, names="value")
+        self._prepare()
+
+    def _prepare(self):
+        canvas = self.canvas
+        with book_style():
+            self.axes, side = canvas.figure.subplots(1, 2, width_ratios=(5, 1.25))
+            self.axes.set(
+                xlim=(0, 1), ylim=(0, 1), xlabel=r"share of positives in training, $\rho^+$", ylabel="on test data"
+            )
+            self._sat = canvas.moving(separable_band(self.axes))
+            self._here = canvas.moving(self.axes.axvline(0.5, color=GREY, lw=1.0, ls=":"))
+            self.lines = {n: canvas.moving(*self.axes.plot([], [], color=c)) for n, (_, c) in METRICS.items()}
+            self._dots = {
+                n: canvas.moving(*self.axes.plot([], [], "o", color=c, ms=6)) for n, (_, c) in METRICS.items()
+            }
+            self._readout = Readout(canvas, side, len(METRICS) + 2)
+
+    def _update(self):
+        moments, kappa, alpha, here = self.problem(), self.kappa.value, self.alpha.value, self.rho_pos.value
+        self.phi_pos.disabled = self.tested_as_trained.value
+        rho = np.linspace(*SHARES, POINTS)
+        sols = saddle.sweep(moments, alpha * rho, alpha * (1.0 - rho), kappa)
+        point = saddle.solve(moments, alpha * here, alpha * (1.0 - here), kappa)
+        phi, phi_here = (rho, here) if self.tested_as_trained.value else (self.phi_pos.value,) * 2
+        names = [name for name, box in self.show.items() if box.value]
+        self.curves = {"rho_pos": rho, "phase": sols.phase, "point": {"rho_pos": here, "phase": point.phase}}
+        for name in names:
+            self.curves[name] = measure(name, sols.metrics, phi)
+            self.curves["point"][name] = float(measure(name, point.metrics, phi_here))
+        self._sat.set_verts(rectangles(rho, sols.phase == "SAT"))
+        self._here.set_xdata([here, here])
+        for name in METRICS:
+            shown = name in names
+            self.lines[name].set_data(*((rho, self.curves[name]) if shown else ([], [])))
+            self._dots[name].set_data(*(([here], [self.curves["point"][name]]) if shown else ([], [])))
+        self._write(names, here, point.phase)
+
+    def _write(self, names, here, phase):
+        at = self.curves["point"]
+        order = sorted(names, key=lambda name: -at[name])  # as the eye meets them on the line
+        rows = [(rf"at $\rho^+ = {here:.2f}$", None)]
+        rows += [(f"{METRICS[name][0]}  {at[name]:.3f}", METRICS[name][1]) for name in order]
+        if (self.curves["phase"] == "SAT").any():
+            rows.append(("separable", "#d9d9d9"))
+        self._readout.write(rows)
+        numbers = ", ".join(f"{METRICS[name][0]} {at[name]:.4f}" for name in order)
+        self.summary.value = f"At ρ⁺ = {here:.2f} ({phase}): {numbers or 'no metric chosen'}."
+
+
+def _shares_around_balance():
+    """Shares of negatives, dense at one half where a window can be a hundredth wide."""
+    near = np.geomspace(5e-4, 0.02, POINTS // 6)
+    return np.unique(np.concatenate([np.linspace(0.02, 0.98, 2 * POINTS // 3 + 2), 0.5 - near, 0.5 + near]))
+
+
+class TradeoffExplorer(DataExplorer):
+    """Balanced accuracy against the share of negatives, and the window in which it is good."""
+
+    KEPT = (plotting.ORANGE, plotting.PURPLE, plotting.GREEN, plotting.VERMILLION)
+
+    def __init__(self, data, kappa, alpha_pos, separation):
+        controls = {"kappa": margin_slider(kappa), "alpha_pos": size_slider("alpha_pos", "positives α⁺", alpha_pos)}
+        self.keep = Button(
+            description="keep this curve", tooltip="leave it in the picture, to compare others with", layout=ROOM
+        )
+        self.forget = Button(description="forget them", tooltip="remove all kept curves", layout=ROOM)
+        super().__init__(7.4, 4.0, data, separation, controls, [HBox([self.keep, self.forget])])
+        self.keep.on_click(self._keep)
+        self.forget.on_click(self._forget)
+        self.kept = []
+        self._prepare()
+
+    def _prepare(self):
+        canvas = self.canvas
+        with book_style():
+            self.axes, side = canvas.figure.subplots(1, 2, width_ratios=(5, 1.95))
+            ax = self.axes
+            ax.set(xlim=(0, 1), ylim=(0.5, 1), xlabel=r"share of negatives, $\rho^-$", ylabel="balanced accuracy")
+            two_digits(ax)
+            ax.axvline(0.5, color=FAINT, lw=0.8, ls=":")
+            band = PolyCollection([], facecolor=plotting.BLUE, edgecolor="none", alpha=0.1, zorder=0)
+            band.set_transform(ax.get_xaxis_transform())
+            self._window = canvas.moving(ax.add_collection(band))
+            self._half = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=1.0, ls=":"))
+            self._kept_lines = [canvas.moving(*ax.plot([], [], color=c, lw=1.5)) for c in self.KEPT]
+            self.moved_line = canvas.moving(*ax.plot([], [], color=GREY, lw=1.3, ls="--"))
+            self.line = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=2.4))
+            self._readout = Readout(canvas, side, 10)
+
+    def _update(self):
+        moments, pos, rho = self.problem(), self.alpha_pos.value, _shares_around_balance()
+        sols = saddle.sweep(moments, pos, pos * rho / (1.0 - rho), self.kappa.value)
+        ba = sols.metrics.ba()
+        centre = rho.size // 2
+        gain = ba[centre] - 0.5
+        low, high = 0.5, 0.5  # where nothing is learnt there is nothing to lose
+        if gain > 1e-6:
+            low, high = (self._edge(moments, rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
+        self.curves = {
+            "rho_neg": rho, "ba": ba, "best_ba": sols.metrics.best_ba(), "phase": sols.phase,
+            "ba_at_balance": float(ba[centre]), "window": (low, high), "width": high - low,
+        }  # fmt: skip
+        self._draw_curves()
+
+    def _edge(self, moments, rho, ba, level, side):
+        """Share at which half of the gain is lost, on one side of balance; NaN outside of the picture."""
+        order = np.arange(rho.size // 2, rho.size) if side > 0 else np.arange(rho.size // 2, -1, -1)
+        below = np.flatnonzero(ba[order] < level)
+        if below.size == 0:
+            return np.nan
+        pos, kappa = self.alpha_pos.value, self.kappa.value
+
+        def above(share):
+            return saddle.solve(moments, pos, pos * share / (1.0 - share), kappa).metrics.ba() - level
+
+        return float(brentq(above, rho[order[below[0] - 1]], rho[order[below[0]]], xtol=1e-6))
+
+    def _draw_curves(self):
+        c = self.curves
+        rho, (low, high) = c["rho_neg"], c["window"]
+        self.line.set_data(rho, c["ba"])
+        self.moved_line.set_data(rho, c["best_ba"])
+        left, right = np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
+        self._window.set_verts([[(left, 0), (left, 1), (right, 1), (right, 0)]])
+        self._half.set_data([left, right], [0.5 + 0.5 * (c["ba_at_balance"] - 0.5)] * 2)
+        for i, line in enumerate(self._kept_lines):
+            line.set_data(*((self.kept[i]["rho_neg"], self.kept[i]["ba"]) if i < len(self.kept) else ([], [])))
+        highest = max(np.nanmax(curve[name]) for curve in (c, *self.kept) for name in ("ba", "best_ba"))
+        self.canvas.limits(self.axes, y=(0.5, rounded([0.5, highest], 0.05)[1]))
+        self._write()
+
+    def _write(self):
+        c, kappa = self.curves, self.kappa.value
+        open_ended = np.isnan(c["width"])
+        width = f"W > {np.ptp(c['rho_neg']):.2f}" if open_ended else f"W = {c['width']:.3f}"
+        rows = [
+            (f"κ = {kappa:.2f}", plotting.BLUE),
+            (f"peak BA {c['ba_at_balance']:.3f}", None),
+            (f"window {width}", None),
+            ("", None),
+            ("threshold moved", GREY),
+            ("", None),
+            *((f"κ = {k['kappa']:.2f}: {k['text']}", colour) for k, colour in zip(self.kept, self.KEPT, strict=False)),
+        ]
+        self._readout.write(rows)
+        c["kappa"], c["text"] = kappa, width
+        where = "wider than the picture" if open_ended else "from ρ⁻ = {:.4f} to {:.4f}".format(*c["window"])
+        self.summary.value = (
+            f"Balanced accuracy {c['ba_at_balance']:.4f} at balance; more than half of what it has above ½ is left in "
+            f"the shaded window, {where}."
+        )
+
+    def _keep(self, _button):
+        if len(self.kept) == len(self.KEPT):
+            self.kept.pop(0)
+        self.kept.append(dict(self.curves))
+        self.redraw()
+
+    def _forget(self, _button):
+        self.kept.clear()
+        self.redraw()
+
+
+def metrics(
+    data="ising",
+    *,
+    kappa=1.0,
+    alpha=4.0,
+    separation=None,
+    phi_pos=None,
+    rho_pos=0.2,
+    show=("ba", "acc", "auc", "f1", "mcc"),
+):
+    """Metrics of a trained perceptron against the composition of its training set.
+
+    Parameters
+    ----------
+    data : str, Moments or object with ``moments``
+        One of "ising", "random", "potts", "mnist", "fashion" and "lattice", as in the book's explorers, or one's own.
+    kappa : float
+        Margin of the training, from 0 to 6.
+    alpha : float
+        Size of the training set over L, from 0.1 to 100.
+    separation : float, optional
+        Distance ‖δ‖/√L between the classes; by default that of the data.
+    phi_pos : float, optional
+        Share of positives in the test set; by default that of the training set.
+    rho_pos : float
+        Share of positives in training at which numbers are read off.
+    show : iterable of str
+        Of "ba", "acc", "auc", "auprc", "f1", "mcc" and "ppv", those to draw at first.
+
+    Returns
+    -------
+    Explorer
+        To be shown by a notebook; ``controls`` holds its sliders, ``curves`` what it draws.
+
+    Examples
+    --------
+    >>> import rbal
+    >>> ui = rbal.widgets.metrics(kappa=0.5, alpha=7.0)
+    >>> ui.rho_pos.value = 0.3
+    >>> round(ui.curves["point"]["ba"], 3)
+    0.62
+    """
+    show = tuple(show)
+    return MetricsExplorer(data, kappa, alpha, separation, phi_pos, rho_pos, show).start()
+
+
+def tradeoff(data="ising", *, kappa=1.0, alpha_pos=2.0, separation=None):
+    """Balance against performance: balanced accuracy over the share of negatives, and the window where it is good.
+
+    The window is where more than half is left of what balanced accuracy has above ½ at balance. The button "keep this
+    curve" leaves a curve in the picture, to compare others with.
+
+    Parameters
+    ----------
+    data : str, Moments or object with ``moments``
+        As in :func:`metrics`.
+    kappa : float
+        Margin of the training, from 0 to 6.
+    alpha_pos : float
+        Positives over L, from 0.1 to 100; the negatives follow from their share.
+    separation : float, optional
+        Distance ‖δ‖/√L between the classes; by default that of the data.
+
+    Returns
+    -------
+    Explorer
+    """
+    return TradeoffExplorer(data, kappa, alpha_pos, separation).start()
