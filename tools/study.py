@@ -1,0 +1,170 @@
+"""The study of chapter 15: what a linear SVM gains from each remedy on real tables, and what the theory foresaw.
+
+    make study                      (or: python tools/study.py; with pip install rbal[study])
+    python tools/study.py --table wine --repeats 1 --out /tmp/small.csv
+
+Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
+and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else. Results are
+written fold by fold into _build/study and are not computed again; the table of means goes to book/_data.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import study_tables
+from imblearn.over_sampling import SMOTE
+from scipy.special import ndtr
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from rbal import RandomMixSampler, experiments
+
+SEED, REPEATS, FOLDS = 2026, 4, 5
+STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c
+RARE = 0.01  # levels of a category in a smaller share of the rows count as one
+C = 1.0
+SCARCE = 25  # positives of a training set in the second half of the study
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def learner():
+    """Linear SVM as scikit-learn has it by default, solved exactly: hinge loss, C = 1, free intercept."""
+    return SVC(kernel="linear", C=C, cache_size=500)
+
+
+def encoder():
+    """What a user of a linear SVM does first: fill gaps, one-hot encode, standardise, drop what is constant."""
+    text = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="missing"),
+        OneHotEncoder(min_frequency=RARE, handle_unknown="infrequent_if_exist", sparse_output=False),
+    )
+    columns = make_column_transformer(
+        (SimpleImputer(strategy="median"), make_column_selector(dtype_include="number")),
+        (text, make_column_selector(dtype_exclude="number")),
+    )
+    return make_pipeline(columns, VarianceThreshold(), StandardScaler())
+
+
+def fold_of(name, repeat, fold, minority=0):
+    """Training and test part of one fold, encoded by the training part: (X, y), (X_test, y_test).
+
+    The same for every remedy. With ``minority`` the training part keeps that many positives at most.
+    """
+    table = study_tables.table(name)
+    seed = np.random.SeedSequence([SEED, repeat, *name.encode()])
+    split = StratifiedKFold(FOLDS, shuffle=True, random_state=int(seed.generate_state(1)[0]))
+    train, test = list(split.split(table.X, table.y))[fold]
+    if minority:
+        positive = np.flatnonzero(table.y[train] > 0)
+        dropped = np.random.default_rng(seed.spawn(fold + 1)[fold]).permutation(positive)[minority:]
+        train = np.delete(train, dropped)
+    encode = encoder().fit(table.X.iloc[train])
+    parts = (encode.transform(table.X.iloc[part]) for part in (train, test))
+    return tuple(zip(parts, (table.y[train], table.y[test]), strict=True))
+
+
+def measured(rng, table, minority, repeat, fold):
+    """Balanced accuracy of every remedy on one fold, and what may explain it."""
+    (X, y), test = fold_of(table, repeat, fold, minority)
+    ratio = np.sum(y < 0) / np.sum(y > 0)
+    mixings = {f"mix {t:g}": (ratio**t - 1.0) / (ratio - 1.0) for t in STEPS}
+    out = {"n_pos": int(np.sum(y > 0)), "n_neg": int(np.sum(y < 0)), "D": X.shape[1]}
+    inner = StratifiedKFold(5, shuffle=True, random_state=_dice(rng))
+    for name in ("as is", "undersampling", "oversampling", "class weights", *mixings):
+        weight = weights(y, name, mixings.get(name), _dice(rng))
+        clf = learner().fit(X, y, sample_weight=weight)
+        scores = clf.decision_function(test[0])
+        out[name] = accuracy(scores, test[1])
+        if name in mixings:
+            continue
+        held_out = _held_out(X, y, weight, inner)
+        out[f"{name}, tuned"] = accuracy(scores, test[1], tuned(held_out, y))
+        out[f"{name}, middle"] = accuracy(scores, test[1], middle(held_out, y))
+        if name in ("as is", "oversampling"):
+            out[f"{name}, train"] = accuracy(clf.decision_function(X), y)
+            out[f"{name}, gauss"] = gaussian(held_out, y)
+            out[f"{name}, held out"] = accuracy(held_out, y)
+    smote = SMOTE(random_state=_dice(rng)).fit_resample(X, y)
+    out["SMOTE"] = accuracy(learner().fit(*smote).decision_function(test[0]), test[1])
+    return out
+
+
+def weights(y, name, mixing, dice):
+    """What a remedy makes of a training set, as sample weights: a row that is there twice has weight 2."""
+    if name == "as is":
+        return np.ones(len(y))
+    if name == "class weights":
+        return 0.5 * len(y) / np.where(y > 0, np.sum(y > 0), np.sum(y < 0))
+    mixing = {"undersampling": 0.0, "oversampling": 1.0}.get(name, mixing)
+    sampler = RandomMixSampler(mixing=mixing, random_state=dice)
+    sampler.fit_resample(y[:, None], y)
+    return np.bincount(sampler.sample_indices_, minlength=len(y)).astype(float)
+
+
+def accuracy(scores, y, threshold=0.0):
+    """Balanced accuracy."""
+    return 0.5 * (np.mean(scores[y > 0] > threshold) + np.mean(scores[y < 0] <= threshold))
+
+
+def gaussian(scores, y):
+    """Balanced accuracy that normal scores would have, of the same mean and variance in each class."""
+    z = [scores[y == label].mean() / scores[y == label].std() for label in (1, -1)]
+    return 0.5 * (ndtr(z[0]) + ndtr(-z[1]))
+
+
+def tuned(scores, y):
+    """Threshold of the best balanced accuracy, midway between two scores."""
+    order = np.argsort(scores)
+    steps = np.where(y[order] > 0, -1.0 / np.sum(y > 0), 1.0 / np.sum(y < 0))
+    gain = np.cumsum(steps)  # of a threshold above each score, over one below them all
+    gain[np.flatnonzero(np.diff(scores[order]) == 0.0)] = -np.inf
+    best = int(np.argmax(gain[:-1]))
+    return 0.5 * (scores[order[best]] + scores[order[best + 1]])
+
+
+def middle(scores, y):
+    """Threshold midway between the class means."""
+    return 0.5 * (scores[y > 0].mean() + scores[y < 0].mean())
+
+
+def _held_out(X, y, weight, split):
+    """Scores of rows by classifiers that did not see them; a row of weight 0 is scored too."""
+    return cross_val_predict(learner(), X, y, cv=split, method="decision_function", params={"sample_weight": weight})
+
+
+def _dice(rng):
+    return int(rng.integers(2**31))
+
+
+def cells(names, repeats):
+    """Folds of all tables, repeat by repeat, with all positives and with few of them."""
+    return [
+        {"table": name, "minority": minority, "repeat": repeat, "fold": fold}
+        for repeat in range(repeats)
+        for minority in (0, SCARCE)
+        for name in names
+        for fold in range(FOLDS)
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", action="append", help="only this one (may be given several times)")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--n-jobs", type=int, default=1)
+    parser.add_argument("--stores", type=Path, default=ROOT / "_build" / "study")
+    options = parser.parse_args()
+    options.stores.mkdir(parents=True, exist_ok=True)
+    grid = cells(options.table or study_tables.tables(), options.repeats)
+    arguments = {"trials": 1, "seed": SEED, "n_jobs": options.n_jobs}
+    experiments.run(measured, grid, store=options.stores / "measured.jsonl", **arguments)
+
+
+if __name__ == "__main__":
+    main()
