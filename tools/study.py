@@ -179,12 +179,14 @@ def _dice(rng):
 
 
 def cells(names, repeats):
-    """Folds of all tables, repeat by repeat, with all positives and with few of them."""
+    """Folds of all tables, with all positives and with few: those that judge repeat by repeat, those for design once."""
+    roles = [("judge", 0), ("design", 0), *(("judge", repeat) for repeat in range(1, repeats))]
     return [
         {"table": name, "minority": minority, "repeat": repeat, "fold": fold}
-        for repeat in range(repeats)
+        for role, repeat in roles
         for minority in (0, SCARCE)
         for name in names
+        if study_tables.role(name) == role
         for fold in range(FOLDS)
     ]
 
