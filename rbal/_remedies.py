@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 class Designs(NamedTuple):
-    """Training sets to compare, as arrays: the set as it is, class weights, then mixtures from under- to oversampling."""
+    """Training sets to compare: the set as it is, class weights, then mixtures from under- to oversampling."""
 
     n_pos: np.ndarray
     n_neg: np.ndarray

@@ -1,15 +1,16 @@
 """What to do with an imbalanced table: the theory, fed with its moments, predicts every remedy.
 
-:func:`advise` measures the class statistics of a table (see :mod:`rbal._estimate` for how, from few samples), solves the
-saddle point of the user's classifier under each remedy, and says which one to take, how sure that is, and when not to
-believe it.
+:func:`advise` measures the class statistics of a table without the optimism of small samples, solves the saddle point
+of the user's classifier under each remedy, and says which one to take, how sure that is, and when not to believe it.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 
-from . import _table
+from . import _report, _table
+from ._diagnose import notes
 from ._estimate import Fitter
 from ._remedies import METRICS, STRATEGIES, Setting, designs, evaluate
 from ._validation import number, one_of, positive_int
@@ -21,6 +22,7 @@ SIMPLEST_FIRST = (
     ("oversampling", "moved"), ("undersampling", "moved"), ("best mix", "moved"),
 )  # fmt: skip
 NEGLIGIBLE = 0.002  # remedies closer than this are the same, and the simplest is taken
+OFF = 0.03  # a prediction further than this from the check, and than three standard errors, disagrees with it
 
 
 @dataclass
@@ -30,21 +32,35 @@ class Advice:
     Attributes
     ----------
     table : pandas.DataFrame
-        One row a remedy, index (strategy, threshold). Columns: ``predicted`` (of the metric), its interval ``low`` to
-        ``high``, ``behind`` (how far behind the best remedy) and the standard error ``error`` of that, whether it is as
-        good as the best (``as_good``), ``tpr``, ``tnr``, ``auc``, ``mixing``; after a check also ``measured``, its
-        standard error ``measured_error``, and ``expected``, the prediction at the size of the training folds.
+        One row a remedy, index (strategy, threshold). Columns: ``predicted`` value of the metric, its interval ``low``
+        to ``high``, how far it is ``behind`` the best remedy and the standard ``error`` of that, whether it is
+        ``as_good`` as the best within that error, ``tpr``, ``tnr``, ``auc`` and ``mixing`` (NaN where nothing is
+        sampled). After a check also ``measured``, its standard error ``measured_error``, and ``expected``: the
+        prediction at the size of the training folds, to be compared with it.
     best : (str, str)
-        Row of the remedy that is recommended.
+        Row of the remedy that is recommended: the simplest of those predicted to be best, or what the check found to
+        be best where it does not bear out the prediction.
+    metric : str
+        What counts.
     mixing, mixing_low, mixing_high : float
-        Best mixture of under- and oversampling at the trained threshold, and the range that is within one standard
-        error of it.
+        Best mixture of under- and oversampling at the trained threshold, 0 under and 1 over, and the range that is
+        within one standard error of it.
     notes : list of str
         Where the theory does not apply, or hardly.
+    confidence : {"high", "moderate", "low"}
+        In the recommendation.
     agrees : bool or None
         Whether the check agrees with the theory; None without a check.
-    confidence : str
-        "high", "moderate" or "low".
+    curve : pandas.DataFrame
+        Predicted metric against the mixing, with its interval.
+    data : object
+        What was read: sizes, columns, what was imputed and dropped.
+    setting : object
+        The classifier and the metric.
+    moments : Moments
+        Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``.
+    level : float
+        Coverage of the intervals.
     """
 
     table: object
@@ -53,29 +69,90 @@ class Advice:
     mixing: float
     mixing_low: float
     mixing_high: float
-    notes: list = field(default_factory=list)
+    notes: list
+    confidence: str
     agrees: bool | None = None
-    confidence: str = "moderate"
-    data: object = None
-    curve: object = None
-    moments: object = None
-
-    def sampler(self, random_state=None):
-        """Sampler of the recommended remedy, for a pipeline of imbalanced-learn.
-
-        Where the remedy is class weights or the threshold alone, it leaves the samples as they are.
-        """
-        from imblearn import FunctionSampler
-
-        from .samplers import RandomMixSampler
-
-        mixing = self.table.loc[self.best, "mixing"]
-        return FunctionSampler() if np.isnan(mixing) else RandomMixSampler(mixing=mixing, random_state=random_state)
+    curve: object = field(default=None, repr=False)
+    data: object = field(default=None, repr=False)
+    setting: object = field(default=None, repr=False)
+    moments: object = field(default=None, repr=False)
+    level: float = 0.9
 
     def explain(self):
-        """Recommendation, its reason and its confidence, in plain words."""
-        strategy, threshold = self.best
-        return f"{strategy}, {threshold} threshold"
+        """Recommendation, its reason and its confidence, in plain words.
+
+        Returns
+        -------
+        str
+        """
+        return _report.explain(self)
+
+    def plot(self, axes=None):
+        """Draw the remedies with their intervals, and the metric against the mixing.
+
+        Parameters
+        ----------
+        axes : two matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        return _report.plot(self, axes)
+
+    def sampler(self, random_state=None):
+        """Sampler of the recommended remedy, ready for a pipeline of imbalanced-learn.
+
+        Where the remedy is class weights or the threshold alone, it leaves the samples as they are.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the draw.
+
+        Returns
+        -------
+        RandomMixSampler or FunctionSampler
+        """
+        from ._pipeline import sampler
+
+        return sampler(self.table.loc[self.best, "mixing"], random_state)
+
+    def pipeline(self, random_state=None):
+        """The recommended classifier, not yet fitted: columns coded, sampler, learner, and threshold where it is moved.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the sampler.
+
+        Returns
+        -------
+        estimator
+            Of scikit-learn and imbalanced-learn, for tables like the one the advice is about.
+        """
+        from ._pipeline import pipeline
+
+        return pipeline(self, random_state)
+
+    def to_json(self):
+        """Everything as one JSON object.
+
+        Returns
+        -------
+        str
+        """
+        return _report.to_json(self)
+
+    def to_html(self):
+        """A report in one page that needs nothing else, neither files nor the network.
+
+        Returns
+        -------
+        str
+        """
+        return _report.to_html(self)
 
 
 def advise(
@@ -103,21 +180,23 @@ def advise(
     Parameters
     ----------
     X : (n, L) array, DataFrame or sparse matrix
-        Features. Columns of a DataFrame that hold no numbers are categorical.
+        Features. Columns of a DataFrame that hold no numbers are categorical, and become one indicator a level. Missing
+        values are imputed (mean, most frequent level) and constant columns left out; both are reported.
     y : (n,) array
         Two labels of any type.
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
-        What counts.
+        What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, or
+        the mean cost of an error.
     C : float
         Inverse ridge of the classifier, as in scikit-learn.
     loss : {"hinge", "squared_hinge", "logistic"}
-        Loss of the classifier: a linear SVM, LinearSVC's default, or logistic regression.
+        Loss of the classifier: a linear SVM, the default of LinearSVC, or logistic regression.
     costs : (float, float), optional
         Cost of a missed positive and of a false alarm, for ``metric="cost"``.
     positive : label, optional
         Label of the positive class; by default the rarer one.
     categorical : "auto" or list of columns
-        Columns to encode one-hot.
+        Columns to encode one-hot although they hold numbers.
     standardize : bool
         Whether the classifier sees numeric columns scaled to unit variance.
     check : bool
@@ -138,89 +217,234 @@ def advise(
     Returns
     -------
     Advice
+
+    Notes
+    -----
+    Predicted is the mean over training sets of this size of the metric on new data. Its interval is that of the class
+    statistics, which are estimated from the rows at hand; the scatter of one training is not in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["ill", "well"], [60, 940])
+    >>> X = rng.normal(size=(1000, 40)) + 0.25 * (y == "ill")[:, None]
+    >>> advice = advise(X, y)
+    >>> advice.best
+    ('as is', 'moved')
+    >>> advice.table["predicted"].unstack(sort=False).round(2)
+    threshold      trained  moved
+    strategy
+    as is             0.59   0.72
+    undersampling     0.67   0.67
+    oversampling      0.69   0.71
+    best mix          0.70   0.71
+    class weights     0.69   0.72
     """
+    options = _checked(metric, C, loss, costs, folds, repeats, draws, level)
+    data = _table.from_arrays(X, y, positive, categorical, standardize, random_state)
+    advice = _predicted(data, Setting(data.n_pos, data.n_neg, data.D, *options), draws, level, random_state)
+    return _verified(advice, folds, repeats, draws, n_jobs, random_state, progress) if check else advice
+
+
+def advise_file(
+    path,
+    label,
+    metric="ba",
+    *,
+    C=1.0,
+    loss="hinge",
+    costs=None,
+    positive=None,
+    categorical="auto",
+    drop=(),
+    standardize=True,
+    sep=None,
+    encoding=None,
+    check=False,
+    folds=5,
+    repeats=4,
+    draws=200,
+    level=0.9,
+    n_jobs=None,
+    random_state=0,
+    progress=True,
+):
+    """:func:`advise` for a table in a file, read once and in bounded memory.
+
+    Parameters
+    ----------
+    path : path
+        CSV file, with a header; also compressed by gzip; or Parquet, where pyarrow is installed.
+    label : str
+        Column of the labels.
+    metric, C, loss, costs, positive, categorical, standardize
+        As in :func:`advise`.
+    check, folds, repeats, draws, level, n_jobs, random_state
+        As in :func:`advise`.
+    drop : list of str
+        Columns to leave out.
+    sep : str, optional
+        Separator of a CSV file; by default the most frequent of , ; | and tab in the header.
+    encoding : str, optional
+        Of a CSV file, utf-8 by default.
+    progress : bool
+        Whether reading and the check show bars.
+
+    Returns
+    -------
+    Advice
+    """
+    from tqdm.auto import tqdm
+
+    from ._reading import read
+
+    options = _checked(metric, C, loss, costs, folds, repeats, draws, level)
+    with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
+        data = read(
+            path, label, positive=positive, categorical=categorical, drop=drop, standardize=standardize, sep=sep,
+            encoding=encoding, random_state=random_state, advance=lambda share: bar.update(int(100 * share) - bar.n),
+        )  # fmt: skip
+    advice = _predicted(data, Setting(data.n_pos, data.n_neg, data.D, *options), draws, level, random_state)
+    return _verified(advice, folds, repeats, draws, n_jobs, random_state, progress) if check else advice
+
+
+def _checked(metric, C, loss, costs, folds, repeats, draws, level):
+    """What a setting takes beside the sizes."""
     one_of("metric", metric, METRICS)
     one_of("loss", loss, LOSSES)
-    number("C", C, 0.0, open_low=True)
-    number("level", level, 0.0, 1.0, open_low=True)
-    positive_int("draws", draws)
-    data = _table.from_arrays(X, y, positive, categorical, standardize)
-    setting = Setting(data.n_pos, data.n_neg, data.D, C, loss, metric, _costs(metric, costs))
-    return _advice(data, setting, draws, level, random_state)
-
-
-def _costs(metric, costs):
-    """Costs of a missed positive and of a false alarm."""
+    C = number("C", C, 0.0, open_low=True)
+    if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
+        raise ValueError("level must be < 1, got 1")
+    for name, value in (("draws", draws), ("folds", folds), ("repeats", repeats)):
+        positive_int(name, value)
+    if min(folds, draws) < 2:
+        raise ValueError(f"folds and draws must be at least 2, got {folds} and {draws}")
     if metric != "cost":
         if costs is not None:
             raise ValueError(f"costs go with metric='cost', got metric={metric!r}")
-        return 1.0, 1.0
+        return C, loss, metric, (1.0, 1.0)
     if costs is None or np.size(costs) != 2:
         raise ValueError(f"costs must be two numbers, of a missed positive and of a false alarm, got {costs!r}")
-    return tuple(number("costs", cost, 0.0, open_low=True) for cost in costs)
+    return C, loss, metric, tuple(number("costs", cost, 0.0, open_low=True) for cost in costs)
 
 
-def _advice(data, setting, draws, level, random_state):
-    """Prediction from the moments alone."""
+def _predicted(data, setting, draws, level, random_state):
+    """Advice from the moments alone."""
     fitter = Fitter(data.sample)
     moments = fitter.fit()
     at = evaluate(moments, setting)
     rng = np.random.default_rng(random_state)
     others = np.stack([evaluate(m, setting).value for m in fitter.draws(draws, rng)])
-    chosen = _rows(setting, at.value)
-    table = _summary(setting, at, others, chosen, level)
-    best = _recommended(table)
-    curve, mixing, low, high = _flatness(setting, at.value[0], others[:, 0])
-    return Advice(table, best, setting.metric, mixing, low, high, data=data, curve=curve, moments=moments)
+    table = _summary(setting, at, others, level)
+    curve, mixing, low, high = _flatness(setting, at.value[0], others[:, 0], level)
+    grave, light = notes(data, at, setting, random_state)
+    return Advice(
+        table, _simplest(table["behind"] <= NEGLIGIBLE), setting.metric, mixing, low, high, grave + light,
+        _confidence(data, table, grave), None, curve, data, setting, moments, level,
+    )  # fmt: skip
 
 
-def _rows(setting, value):
-    """(strategy, threshold) to the index of its design."""
+def _places(setting, value):
+    """(strategy, threshold) to the place of its design."""
     rows = {}
     for name in STRATEGIES:
         for k, kind in enumerate(setting.thresholds):
-            last = value.shape[1] - 1
-            best = 2 + int(np.nanargmax(value[k, 2:]))
-            at = {"as is": 0, "class weights": 1, "undersampling": 2, "oversampling": last, "best mix": best}
+            best = 2 + int(np.argmax(np.nan_to_num(value[k, 2:], nan=-np.inf)))
+            at = {"as is": 0, "class weights": 1, "undersampling": 2, "oversampling": -1, "best mix": best}
             rows[name, kind] = (k, at[name])
     return rows
 
 
-def _summary(setting, at, others, chosen, level):
+def _summary(setting, at, others, level):
     """The table of all remedies."""
-    import pandas as pd
-
     d = designs(setting)
+    places = _places(setting, at.value)
     sign = -1.0 if setting.metric == "cost" else 1.0
-    top = max(chosen.values(), key=lambda place: np.nan_to_num(at.value[place], nan=-np.inf))
-    tails = 0.5 - 0.5 * level, 0.5 + 0.5 * level
+    top = max(places.values(), key=lambda place: np.nan_to_num(at.value[place], nan=-np.inf))
     rows = {}
-    for name, (k, j) in chosen.items():
-        behind, gap = at.value[top] - at.value[k, j], others[:, *top] - others[:, k, j]
-        error = float(np.nanstd(gap))
-        low, high = np.sort(sign * np.nanquantile(others[:, k, j], tails))
+    for name, (k, j) in places.items():
+        behind, error = at.value[top] - at.value[k, j], float(np.nanstd(others[(slice(None), *top)] - others[:, k, j]))
+        low, high = np.sort(sign * np.nanquantile(others[:, k, j], [0.5 - 0.5 * level, 0.5 + 0.5 * level]))
         rows[name] = {
             "predicted": sign * at.value[k, j], "low": low, "high": high, "behind": behind, "error": error,
             "as_good": bool(behind <= max(error, NEGLIGIBLE)), "tpr": at.tpr[k, j], "tnr": at.tnr[k, j],
             "auc": at.auc[j], "mixing": d.mixing[j],
         }  # fmt: skip
-    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["strategy", "threshold"])
-    return table
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["strategy", "threshold"])
 
 
-def _recommended(table):
-    """Simplest of the remedies that are as good as the best but for a negligible difference."""
-    good = table["behind"] <= NEGLIGIBLE
-    return next(row for row in SIMPLEST_FIRST if row in table.index and good[row])
+def _simplest(good):
+    """Simplest of the remedies that are good enough."""
+    return next(row for row in SIMPLEST_FIRST if row in good.index and good[row])
 
 
-def _flatness(setting, value, others):
+def _flatness(setting, value, others, level):
     """Curve of the metric against the mixing, its best point and the range within one standard error of it."""
-    d = designs(setting)
-    mixing, value, others = d.mixing[2:], value[2:], others[:, 2:]
-    best = int(np.nanargmax(value))
+    mixing, value, others = designs(setting).mixing[2:], value[2:], others[:, 2:]
+    best = int(np.argmax(np.nan_to_num(value, nan=-np.inf)))
     error = np.nanstd(others[:, [best]] - others, axis=0)
-    fine = value[best] - value <= np.maximum(error, NEGLIGIBLE)
-    low = best - int(np.argmax(~fine[best::-1])) + 1 if not fine[: best + 1].all() else 0
-    high = best + int(np.argmax(~fine[best:])) - 1 if not fine[best:].all() else len(fine) - 1
-    return (mixing, value, others), float(mixing[best]), float(mixing[low]), float(mixing[high])
+    worse = np.flatnonzero(~(value[best] - value <= np.maximum(error, NEGLIGIBLE)))
+    low = max(worse[worse < best], default=-1) + 1
+    high = min(worse[worse > best], default=len(mixing)) - 1
+    tails = np.nanquantile(others, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
+    sign = -1.0 if setting.metric == "cost" else 1.0
+    ends = np.sort(sign * tails, axis=0)
+    curve = pd.DataFrame({"mixing": mixing, "predicted": sign * value, "low": ends[0], "high": ends[1]})
+    return curve, float(mixing[best]), float(mixing[low]), float(mixing[high])
+
+
+def _confidence(data, table, grave):
+    """In the prediction, before any check."""
+    smaller = min(data.n_pos, data.n_neg)
+    if grave:
+        return "low"
+    clear = (table["behind"] > 2.0 * table["error"]) | (table["behind"] <= NEGLIGIBLE)
+    return "high" if smaller >= 100 and clear.mean() >= 0.5 else "moderate"
+
+
+def _verified(advice, folds, repeats, draws, n_jobs, random_state, progress):
+    """The same advice, beside what cross-validation measures."""
+    from ._check import cross_validate
+
+    setting, table = advice.setting, advice.table.copy()
+    sign = -1.0 if setting.metric == "cost" else 1.0
+    found = cross_validate(
+        advice.data, setting, table["mixing"].to_dict(), folds, repeats, n_jobs, random_state, progress
+    )
+    smaller = setting._replace(n_pos=found.n_pos, n_neg=found.n_neg)
+    at = evaluate(advice.moments, smaller)
+    mixing = designs(smaller).mixing
+    for row in table.index:
+        k = setting.thresholds.index(row[1])
+        place = {"as is": 0, "class weights": 1}.get(row[0])
+        if place is None:  # the same mixing
+            place = 2 + int(np.argmin(np.abs(mixing[2:] - table.loc[row, "mixing"])))
+        table.loc[row, "measured"] = sign * found.value[row]
+        table.loc[row, "measured_error"] = np.std(found.resampled[row])
+        table.loc[row, "expected"] = sign * at.value[k, place]
+    advice.table = table
+    _judge(advice, found, sign)
+    return advice
+
+
+def _judge(advice, found, sign):
+    """Whether theory and data agree, and what to do if not."""
+    table = advice.table
+    spread = (table["high"] - table["low"]) / 3.3  # of the prediction, about one standard error
+    gap = (table["measured"] - table["expected"]).abs()
+    off = gap > np.maximum(OFF, 3.0 * np.hypot(table["measured_error"], spread))
+    winner = max(found.value, key=found.value.get)
+    lead = found.value[winner] - found.value[advice.best]
+    doubt = np.std(found.resampled[winner] - found.resampled[advice.best])
+    beaten = lead > max(0.01, 2.0 * doubt)
+    advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5)
+    if beaten:
+        near = pd.Series({
+            row: found.value[winner] - value <= max(NEGLIGIBLE, 0.5 * doubt) for row, value in found.value.items()
+        })  # fmt: skip
+        advice.best = _simplest(near)
+    if not advice.agrees:
+        advice.confidence = "low"
+    elif advice.confidence != "high":
+        advice.confidence = "high" if advice.confidence == "moderate" else "moderate"
