@@ -24,6 +24,7 @@ from .moments import Moments, Spectrum
 
 ARGUMENTS = 32  # resolvents that are matched, evenly spaced in log ẑ
 STEP = 1.25  # ratio of neighbouring eigenvalues of the spectrum that is fitted
+REWEIGHTED = 2  # fits, each with the noise that follows from the one before
 MISFIT = 0.01  # relative error allowed to the shift's resolvents beside their sampling noise
 
 
@@ -97,87 +98,86 @@ def from_rows(rows_pos, rows_neg):
 
 
 class Resolvents(NamedTuple):
-    """The two functions of the population that the saddle point asks for, at arguments z, with their noise."""
+    """The two functions of the population that the saddle point asks for, at arguments z."""
 
     z: np.ndarray
     trace: np.ndarray  # 1/D tr C (z + C)⁻¹
     shift: np.ndarray  # δᵀ(z + C)⁻¹δ / L, free of bias, of either sign
-    noise: np.ndarray  # covariance of the estimates of ``shift``
 
 
 def resolvents(sample):
     """Both functions, from the sample."""
-    values, nu, D = sample.values, sample.n_pos + sample.n_neg - 2, sample.D
-    z_hat = np.geomspace(1e-3 * np.median(values), 1e2 * values[-1], ARGUMENTS)[:, None]
-    resolvent = 1.0 / (z_hat + values)
+    values, nu = sample.values, sample.n_pos + sample.n_neg - 2
+    z_hat = np.geomspace(1e-3 * np.median(values), 1e2 * values[-1], ARGUMENTS)
+    resolvent = 1.0 / (z_hat[:, None] + values)
     t = resolvent @ values
     ratio = 1.0 - t / nu  # ẑ/z
-    z = z_hat[:, 0] / ratio
     optimism = np.zeros_like(t)
     for n, spread in ((sample.n_pos, sample.spread_pos), (sample.n_neg, sample.spread_neg)):
         inside = resolvent @ spread
-        optimism += inside / (1.0 - inside / nu) / n  # a row outside the sample sees more of its noise
-    measured = resolvent @ sample.shift**2 + sample.outside / z_hat[:, 0]
-    shift = ratio * (measured - optimism)
-    return Resolvents(z, t / D, shift, _noise(sample, z_hat, ratio))
-
-
-def _noise(sample, z_hat, ratio):
-    """Covariance of the shift's resolvents over draws of the samples, for Gaussian means."""
-    D, total = sample.D, sample.values.sum()
-    rank = sample.values.size
-    nu = sample.n_pos + sample.n_neg - 2
-    # variance of the means along each sampled direction; the eigenvalues of a sample are too wide, so shrink them
-    pull = min(1.0, D / nu)
-    share = [s * (1.0 - pull) + pull * s.sum() / max(rank, 1) for s in (sample.spread_pos, sample.spread_neg)]
-    v = share[0] / sample.n_pos + share[1] / sample.n_neg
-    weight = ratio[:, None] / (z_hat + sample.values)
-    variance = np.maximum(4.0 * sample.shift**2 * v - 2.0 * v**2, 0.5 * v**2)
-    cov = (weight * variance) @ weight.T
-    if sample.outside > 0.0:
-        each = total / D * (1.0 / sample.n_pos + 1.0 / sample.n_neg)
-        edge = ratio / z_hat[:, 0]
-        cov += (4.0 * sample.outside * each) * np.outer(edge, edge)
-    return cov
+        optimism += inside / (1.0 - inside / nu) / n  # a row that is not in the covariance sees more of the noise
+    measured = resolvent @ sample.shift**2 + sample.outside / z_hat
+    return Resolvents(z_hat / ratio, t / sample.D, ratio * (measured - optimism))
 
 
 class Fitter:
-    """Non-negative spectra that have given resolvents."""
+    """Non-negative spectra that have given resolvents, and the noise of these."""
 
     def __init__(self, sample):
-        self.D = sample.D
+        self.D, self.nu = sample.D, sample.n_pos + sample.n_neg - 2
         self.target = resolvents(sample)
-        z, values = self.target.z, sample.values
+        values, total = sample.values, sample.values.sum()
         low, high = 0.5 * min(values[0], np.median(values)), 2.0 * values[-1]
         low = max(low, 1e-6 * high)
         self.lam = np.geomspace(low, high, 2 + int(np.log(high / low) / np.log(STEP)))
-        self.g = self._directions(values.sum() / sample.D)
-        noise = self.target.noise + np.diag((MISFIT * np.abs(self.target.shift)) ** 2)
-        scale = np.sqrt(np.diag(noise))
-        scale = np.maximum(scale, 1e-12 * scale.max())
-        spectrum, basis = np.linalg.eigh(noise / np.outer(scale, scale))
-        self._white = (basis / np.sqrt(np.maximum(spectrum, 1e-4))).T / scale
-        self._kernel = self._white @ (1.0 / (z[:, None] + self.lam))
-        spectrum, basis = np.linalg.eigh(self.target.noise)
+        self._resolvent = 1.0 / (self.target.z[:, None] + self.lam)
+        self.g = self._directions(total / sample.D)
+        # variance of the difference of the means along a direction, in units of the common variance there
+        self.tau = sample.spread_pos.sum() / total / sample.n_pos + sample.spread_neg.sum() / total / sample.n_neg
+        self.s = np.zeros_like(self.lam)
+        for _ in range(REWEIGHTED):
+            noise = self.noise()
+            self._prepare(noise + np.diag((MISFIT * self.target.shift) ** 2))
+            self.s = self._fit(self.target.shift)
+        spectrum, basis = np.linalg.eigh(self.noise())
         self._root = basis * np.sqrt(np.maximum(spectrum, 0.0))
 
     def _directions(self, mean):
         """Number of directions at each eigenvalue, per feature."""
-        z, trace = self.target.z, self.target.trace
-        rows = self.lam / (z[:, None] + self.lam) / trace[:, None]
-        heavy = 10.0 * self.lam / mean
-        return _nonnegative(np.vstack([rows, heavy]), np.append(np.ones(z.size), 10.0))
+        rows = self.lam * self._resolvent / self.target.trace[:, None]
+        heavy = 10.0 * self.lam / mean  # the trace is known best
+        return _nonnegative(np.vstack([rows, heavy]), np.append(np.ones(len(rows)), 10.0))
 
-    def fit(self, shift=None):
-        """Estimate with these resolvents of the shift; by default the measured ones."""
-        shift = self.target.shift if shift is None else shift
-        s = _nonnegative(self._kernel, self._white @ shift)
-        return Estimate(self.D, self.lam, self.g, s)
+    def noise(self):
+        """Covariance of the shift's resolvents over draws of the samples, for Gaussian classes.
+
+        The means scatter along δ and on their own, and so does the covariance, seen through the resolvent; noise in
+        the resolvents of the sample amplifies all three.
+        """
+        R, lam, D = self._resolvent, self.lam, self.D
+        seen = (R * (self.s * lam)) @ R.T  # δᵀR C R'δ / L
+        freedom = D * (R * (self.g * lam**2)) @ R.T  # tr C R C R'
+        cov = 4.0 * self.tau * seen + 2.0 * self.tau**2 * freedom + 2.0 / self.nu * seen**2
+        return cov / np.maximum(1.0 - freedom / self.nu, 1.0 / self.nu)
+
+    def _prepare(self, noise):
+        """Whiten the resolvents."""
+        scale = np.sqrt(np.diag(noise))
+        values, basis = np.linalg.eigh(noise / np.outer(scale, scale))
+        self._white = (basis / np.sqrt(np.maximum(values, 1e-4))).T / scale
+        self._kernel = self._white @ self._resolvent
+
+    def _fit(self, shift):
+        return _nonnegative(self._kernel, self._white @ shift)
+
+    def fit(self):
+        """Moments with the measured resolvents."""
+        return Estimate(self.D, self.lam, self.g, self.s)
 
     def draws(self, n, rng):
-        """Estimates that other samples of the same size could have given."""
+        """Moments that other samples of the same size could have given."""
         for noise in rng.normal(size=(n, self._root.shape[1])):
-            yield self.fit(self.target.shift + self._root @ noise)
+            yield Estimate(self.D, self.lam, self.g, self._fit(self.target.shift + self._root @ noise))
 
 
 def _nonnegative(matrix, target):
