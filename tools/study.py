@@ -9,6 +9,7 @@ written fold by fold into _build/study and are not computed again; two tables of
 """
 
 import argparse
+import math
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ SEED, REPEATS, FOLDS = 2026, 4, 5
 STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c
 RARE = 0.01  # levels of a category in a smaller share of the rows count as one
 C = 1.0
+DRAWS = 100  # behind the intervals of a prediction
 STRATEGIES = ("as is", "undersampling", "oversampling", "best mix", "class weights")
 ROWS = [(strategy, threshold) for strategy in STRATEGIES for threshold in ("trained", "moved")]  # of rbal.advise
 SCARCE = 25  # positives of a training set in the second half of the study
@@ -93,7 +95,7 @@ def measured(rng, table, minority, repeat, fold):
         out[name] = accuracy(scores, test[1])
         if name in mixings:
             continue
-        held_out = _held_out(X, y, weight, inner)
+        held_out = unseen(X, y, weight, inner)
         out[f"{name}, tuned"] = accuracy(scores, test[1], tuned(held_out, y))
         out[f"{name}, middle"] = accuracy(scores, test[1], middle(held_out, y))
         if name in ("as is", "oversampling"):
@@ -108,7 +110,7 @@ def measured(rng, table, minority, repeat, fold):
 def foreseen(rng, table, minority, repeat, fold):
     """What rbal.advise says from the training part of one fold, and how the mixtures that it names fare."""
     (X, y), test = fold_of(table, repeat, fold, minority)
-    advice = rbal.advise(X, y, C=C, loss="hinge", random_state=_dice(rng), progress=False)
+    advice = rbal.advise(X, y, C=C, loss="hinge", draws=DRAWS, random_state=_dice(rng), progress=False)
     out = {}
     for row in ROWS:
         predicted = advice.table.loc[row]
@@ -119,10 +121,12 @@ def foreseen(rng, table, minority, repeat, fold):
     inner = StratifiedKFold(5, shuffle=True, random_state=_dice(rng))
     for threshold in ("trained", "moved"):
         out[f"mixing, {threshold}"] = mixing = advice.table.loc[("best mix", threshold), "mixing"]
-        weight = weights(y, "best mix", mixing, _dice(rng))
-        scores = learner().fit(X, y, sample_weight=weight).decision_function(test[0])
-        cut = tuned(_held_out(X, y, weight, inner), y) if threshold == "moved" else 0.0
-        out[f"measured, {threshold}"] = accuracy(scores, test[1], cut)
+        out[f"measured, {threshold}"] = math.nan  # the best mixture is oversampling, which is measured already
+        if mixing < 1.0:
+            weight = weights(y, "best mix", mixing, _dice(rng))
+            scores = learner().fit(X, y, sample_weight=weight).decision_function(test[0])
+            cut = tuned(unseen(X, y, weight, inner), y) if threshold == "moved" else 0.0
+            out[f"measured, {threshold}"] = accuracy(scores, test[1], cut)
     return out
 
 
@@ -164,7 +168,7 @@ def middle(scores, y):
     return 0.5 * (scores[y > 0].mean() + scores[y < 0].mean())
 
 
-def _held_out(X, y, weight, split):
+def unseen(X, y, weight, split):
     """Scores of rows by classifiers that did not see them; a row of weight 0 is scored too."""
     return cross_val_predict(learner(), X, y, cv=split, method="decision_function", params={"sample_weight": weight})
 
@@ -179,7 +183,7 @@ def _dice(rng):
 
 
 def cells(names, repeats):
-    """Folds of all tables, with all positives and with few: those that judge repeat by repeat, those for design once."""
+    """Folds of all tables, with all positives and with few: tables that judge several times, those for design once."""
     roles = [("judge", 0), ("design", 0), *(("judge", repeat) for repeat in range(1, repeats))]
     return [
         {"table": name, "minority": minority, "repeat": repeat, "fold": fold}
@@ -208,7 +212,8 @@ def load(name, folder=RESULTS):
 def remedies(measured, foreseen):
     """Balanced accuracy of every remedy and of the advice followed, fold by fold."""
     found = measured[list(REMEDIES)].copy()
-    found["best mix"], found["best mix, tuned"] = foreseen["measured, trained"], foreseen["measured, moved"]
+    found["best mix"] = foreseen["measured, trained"].fillna(found["oversampling"])
+    found["best mix, tuned"] = foreseen["measured, moved"].fillna(found["oversampling, tuned"])
     column = [found.columns.get_loc(_label(*ROWS[row])) for row in foreseen["advised"].astype(int)]
     found["advice"] = found.to_numpy()[np.arange(len(found)), column]
     return found
