@@ -140,14 +140,13 @@ def _read(source):
     # found without running any code of the package
     folder = Path(importlib.util.find_spec(package).submodule_search_locations[0])
     file = folder / path.format(source)
+    if file.suffix == ".data":  # numbers alone, and the labels in a file beside them
+        labels = pd.read_csv(file.with_suffix(".labels"), header=None)[0].astype(str)
+        return pd.read_csv(file, sep=r"\s+", header=None), labels
     rows = _rows(file)
-    if file.suffix == ".data":
-        labels = pd.Series(_rows(file.with_suffix(".labels"))).str[0]
-    else:
-        labels = pd.Series([row[label] for row in rows])
-    columns = [k for k in range(len(rows[0])) if file.suffix == ".data" or k != label % len(rows[0])]
-    cells = pd.DataFrame([[row[k] for k in columns if k not in names] for row in rows])
-    return cells.apply(_typed), labels
+    labels = pd.Series([row[label] for row in rows])
+    columns = [k for k in range(len(rows[0])) if k != label % len(rows[0]) and k not in names]
+    return pd.DataFrame([[row[k] for k in columns] for row in rows]).apply(_typed), labels
 
 
 def _rows(file):
