@@ -35,9 +35,12 @@ class Setting(NamedTuple):
         """The kinds of threshold that make a difference to the metric."""
         return ("trained",) if self.metric in RANKING else ("trained", "moved")
 
-    def scaled(self, share):
-        """The same with fewer samples."""
-        return self._replace(n_pos=share * self.n_pos, n_neg=share * self.n_neg)
+    @property
+    def unit(self):
+        """Scale of the metric: 1, and for a cost that of always giving the cheaper answer."""
+        if self.metric != "cost":
+            return 1.0
+        return min(self.share * self.costs[0], (1.0 - self.share) * self.costs[1])
 
 
 class Designs(NamedTuple):
