@@ -28,7 +28,7 @@ from sklearn.svm import SVC
 import rbal
 from rbal import RandomMixSampler, experiments
 
-SEED, REPEATS, FOLDS = 2026, 4, 5
+SEED, REPEATS, FOLDS = 2026, 3, 5
 STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c
 RARE = 0.01  # levels of a category in a smaller share of the rows count as one
 C = 1.0
