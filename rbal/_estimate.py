@@ -140,7 +140,8 @@ class Fitter:
             self._prepare(noise + np.diag((MISFIT * self.target.shift) ** 2))
             self.s = self._fit(self.target.shift)
         spectrum, basis = np.linalg.eigh(self.noise())
-        self._root = basis * np.sqrt(np.maximum(spectrum, 0.0))
+        # the symmetric root, which does not depend on the signs of the eigenvectors
+        self._root = (basis * np.sqrt(np.maximum(spectrum, 0.0))) @ basis.T
 
     def _directions(self, mean):
         """Number of directions at each eigenvalue, per feature."""

@@ -453,10 +453,8 @@ def _judge(advice, found, sign):
     beaten = lead > max(0.5 * TRUST * unit, 2.0 * doubt)
     advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5)
     if beaten:
-        near = pd.Series({
-            row: found.value[winner] - value <= max(NEGLIGIBLE * unit, 0.5 * doubt) for row, value in found.value.items()
-        })  # fmt: skip
-        advice.best = _simplest(near)
+        close = max(NEGLIGIBLE * unit, 0.5 * doubt)
+        advice.best = _simplest(found.value[winner] - pd.Series(found.value) <= close)
     if not advice.agrees:
         advice.confidence = "low"
     elif advice.confidence != "high":

@@ -275,3 +275,17 @@ def test_nothing_in_a_file_is_obeyed(tmp_path):
     assert "\x1b" not in done.stdout
     assert "<script" not in page.read_text(encoding="utf-8")
     assert "&lt;script&gt;" in page.read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_what_is_printed(tmp_path):
+    """Its two commands, in a folder of their own; numbers may differ in the last digit on another machine."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (make,) = re.findall(r'^python -c "(.*)"$', readme, re.MULTILINE)
+    (command,) = re.findall(r"^rbal (advise .*)$", readme, re.MULTILINE)
+    (shown,) = re.findall(r"```console\n(.*?)```", readme, re.DOTALL)
+    subprocess.run([sys.executable, "-c", make], check=True, cwd=tmp_path)
+    printed = run(*command.split(), cwd=tmp_path).stdout
+    number = re.compile(r"\d+\.\d+|\d+(?=%)")
+    assert number.sub("#", " ".join(shown.split())) == number.sub("#", " ".join(printed.split()))
+    pairs = zip(number.findall(shown), number.findall(printed), strict=True)
+    assert all(abs(float(a) - float(b)) <= (0.005 if "." in a else 3) for a, b in pairs)
