@@ -5,7 +5,6 @@ is first coded as an indicator of its own. Means, modes and scales are only know
 are linear in these columns, so that one matrix applied to the accumulated moments does both exactly.
 """
 
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from ._estimate import from_covariances, from_rows
+from ._sums import Sums, padded
 
 MOST_LEVELS = 100  # of a categorical column; one with more is an identifier or free text
 MOST_COLUMNS = 10_000  # of which the covariance is held in memory
@@ -80,40 +80,6 @@ def frame(X, rows):
     if sparse.issparse(X):
         return pd.DataFrame(X[rows].toarray())
     return X.iloc[rows]
-
-
-class Sums:
-    """Rows of one class: held while they are few, then only their number, sum and products."""
-
-    def __init__(self):
-        self.n, self.blocks, self.total, self.products = 0, [], np.zeros(0), None
-
-    def add(self, block):
-        self.n += len(block)
-        self.blocks.append(block)
-        self.total = _padded(self.total, block.shape[1])
-        self.total += block.sum(axis=0)
-
-    def summed(self, K):
-        """Add up the blocks that are held."""
-        if self.products is None:
-            self.products = np.zeros((K, K))
-        self.products = _padded(self.products, K)
-        for block in self.blocks:
-            k = block.shape[1]
-            self.products[:k, :k] += block.T @ block
-        self.blocks = []
-
-    def rows(self, K):
-        return np.concatenate([_padded(block.T, K, rows_only=True).T for block in self.blocks])
-
-
-def _padded(array, K, rows_only=False):
-    """The array with zeros for columns that were not known when it was made."""
-    extra = K - array.shape[0]
-    if extra <= 0:
-        return array
-    return np.pad(array, [(0, extra)] + [(0, 0 if rows_only else extra)] * (array.ndim - 1))
 
 
 class Coder:
@@ -220,14 +186,9 @@ class Coder:
         if np.isinf(values).any():
             name = names[int(np.argmax(np.isinf(values).any(axis=0)))]
             raise TableError(f"column {name!r} holds infinite values: replace them or leave them empty")
-        new = [name for name in names if name not in self.origin]
-        if new:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                at = [names.index(name) for name in new]
-                middle, width = np.nanmean(values[:, at], axis=0), np.nanstd(values[:, at], axis=0)
-            for name, m, w in zip(new, middle, width, strict=True):
-                self.origin[name] = (m if np.isfinite(m) else 0.0, w if w > 1e-12 * abs(m) and np.isfinite(w) else 1.0)
+        for j, name in enumerate(names):
+            if name not in self.origin:
+                self.origin[name] = _middle_and_width(values[~missing[:, j], j])
         origin = np.array([self.origin[name] for name in names])
         values = (values - origin[:, 0]) / origin[:, 1]
         parts = []
@@ -341,7 +302,7 @@ class Coder:
         """Matrix from coded columns to the features of the classifier; constant ones are left out."""
         K = len(self.keys)
         n = self._n
-        total = sum((_padded(sums.total, K) for sums in self.classes.values()), np.zeros(K))
+        total = sum((padded(sums.total, K) for sums in self.classes.values()), np.zeros(K))
         square = self._squares(K)
         rows, columns, entries, kinds = [], [], [], []
         D = 0
@@ -399,13 +360,22 @@ class Coder:
         means, covariances = [], []
         for s in sums:
             s.summed(T.shape[0])
-            mean = _padded(s.total, T.shape[0]) / s.n
-            products = _padded(s.products, T.shape[0])
+            mean = padded(s.total, T.shape[0]) / s.n
+            products = padded(s.products, T.shape[0])
             cov = (T.T @ (T.T @ (products / s.n - np.outer(mean, mean))).T) * (s.n / (s.n - 1))
             means.append(T.T @ mean)
             covariances.append(0.5 * (cov + cov.T))
             s.products = None
         return means[0] - means[1], *covariances
+
+
+def _middle_and_width(values):
+    """Mean and deviation of what is there, by which numbers of any size are brought to order 1."""
+    if not values.size:
+        return 0.0, 1.0
+    size = np.abs(values).max() or 1.0  # so that no square overflows
+    middle, width = (values / size).mean(), (values / size).std()
+    return size * middle, size * width if width > 1e-12 * abs(middle) else size
 
 
 def _plain(label):

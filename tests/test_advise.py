@@ -14,9 +14,9 @@ from sklearn.svm import SVC
 import rbal
 from rbal import _check, _table
 from rbal._estimate import from_covariances
+from rbal._judgement import SIMPLEST_FIRST
 from rbal._pipeline import coding, learner, mean_cost
 from rbal._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
-from rbal.advice import SIMPLEST_FIRST
 
 QUICK = {"draws": 10}
 
@@ -111,6 +111,12 @@ def test_a_column_that_begins_empty(monkeypatch):
     parts = _table.from_arrays(X, y)
     assert parts.imputed == whole.imputed == {"b": 100}
     assert_same_sample(whole.sample, parts.sample, rtol=1e-6)
+
+
+def test_numbers_of_any_size():
+    X, y = gaussian(30, 90, 6)
+    sizes = np.array([1e-200, 1e-8, 1.0, 1e8, 1e200, 1e300])
+    assert_same_sample(_table.from_arrays(X, y).sample, _table.from_arrays(X * sizes, y).sample)
 
 
 def test_wide_table():
