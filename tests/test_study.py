@@ -186,7 +186,12 @@ def test_stored_results_are_complete(study, study_tables):
     measured, foreseen = study.load("measured"), study.load("foreseen")
     assert measured.index.equals(foreseen.index)
     assert measured.index.is_unique
-    roles = pd.Series({name: study_tables.role(name) for name in measured.index.unique("table")})
+    listed = study.listed()
+    assert set(listed.index) == set(measured.index.unique("table"))
+    roles = listed["role"].sort_index()
+    assert roles.tolist() == [study_tables.role(name) for name in roles.index]
+    assert (listed["positives"] >= study_tables.MINORITY).all()
+    assert (listed["rows"] - listed["positives"] >= study_tables.RATIO * listed["positives"]).all()
     assert (roles == "judge").sum() >= 30
     folds = measured.groupby(level=["table", "minority"]).size().unstack()
     assert folds.loc[roles == "judge"].nunique().tolist() == [1, 1]

@@ -5,7 +5,8 @@
 
 Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
 and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else. Results are
-written fold by fold into _build/study and are not computed again; two tables of them go to book/_data.
+written fold by fold into _build/study and are not computed again; tables of them, and a list of all tables, go
+to book/_data.
 """
 
 import argparse
@@ -20,10 +21,12 @@ from scipy.special import ndtr
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
+from tqdm.auto import tqdm
 
 import rbal
 from rbal import RandomMixSampler, experiments
@@ -195,18 +198,43 @@ def cells(names, repeats):
     ]
 
 
+def described(name):
+    """What is known of a table beside its results: its role, its size, and how much wider the positives are.
+
+    The width is the ratio of standard deviations, positives over negatives, of the scores that a ridge regression on
+    the labels gives to held-out rows.
+    """
+    table = study_tables.table(name)
+    X, split = encoder().fit_transform(table.X), StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+    scores = cross_val_predict(RidgeClassifier(0.05 * len(X)), X, table.y, cv=split, method="decision_function")
+    positive = table.y > 0
+    return {
+        "table": name,
+        "role": study_tables.role(name),
+        "rows": len(X),
+        "positives": int(positive.sum()),
+        "columns": table.X.shape[1],
+        "features": X.shape[1],
+        "width": round(float(scores[positive].std() / scores[~positive].std()), 3),
+    }
+
+
 def write(table, path, command):
     """Results fold by fold, four digits, under a header that says where they come from."""
     told = {name: table.attrs[name] for name in ("seed", "rbal", "numpy", "python", "started")}
     header = [f"Made by `{command}`: see tools/study.py.", ", ".join(f"{k} {v}" for k, v in told.items())]
     body = table.drop(columns=["trial", "seed", "seconds"]).round(4).to_csv(index=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"# {line}\n" for line in header) + body)
 
 
 def load(name, folder=RESULTS):
     """Stored results, "measured" or "foreseen", by table, minority, repeat and fold."""
     return pd.read_csv(folder / f"study_{name}.csv", comment="#").set_index(FOLD)
+
+
+def listed(folder=RESULTS):
+    """Stored list of the tables, by name."""
+    return pd.read_csv(folder / "study_tables.csv", index_col="table")
 
 
 def remedies(measured, foreseen):
@@ -236,10 +264,14 @@ def main():
     parser.add_argument("--repeats", type=int, default=REPEATS, help="of the cross-validation, %(default)s by default")
     parser.add_argument("--n-jobs", type=int, default=1, help="workers")
     parser.add_argument("--stores", type=Path, default=ROOT / "_build" / "study", help="folder of what is done already")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the two tables of results")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the three tables of results")
     options = parser.parse_args()
     options.stores.mkdir(parents=True, exist_ok=True)
-    grid = cells(options.table or study_tables.tables(), options.repeats)
+    options.out.mkdir(parents=True, exist_ok=True)
+    names = options.table or study_tables.tables()
+    tables = pd.DataFrame([described(name) for name in tqdm(names, desc="tables")])
+    tables.to_csv(options.out / "study_tables.csv", index=False)
+    grid = cells(names, options.repeats)
     for trial in (measured, foreseen):
         store = options.stores / f"{trial.__name__}.jsonl"
         table = experiments.run(trial, grid, trials=1, seed=SEED, store=store, n_jobs=options.n_jobs)
