@@ -10,12 +10,14 @@ from ._estimate import Fitter
 from ._remedies import STRATEGIES, designs, evaluate
 from .saddle import convergence_warning
 
-# Class weights lose no sample, need no second step and no luck; of the rest, the fewer steps the better.
+# For metrics that ask for balance, class weights: they lose no sample and need no second step. Of the rest, and for
+# the other metrics, the fewer steps the better.
 SIMPLEST_FIRST = (
     ("class weights", "trained"), ("class weights", "moved"), ("as is", "trained"), ("as is", "moved"),
     ("oversampling", "trained"), ("undersampling", "trained"), ("best mix", "trained"),
     ("oversampling", "moved"), ("undersampling", "moved"), ("best mix", "moved"),
 )  # fmt: skip
+BALANCED = ("ba", "cost")
 NEGLIGIBLE = 0.002  # remedies closer than this are the same
 TRUST = 0.02  # what predictions err by on real tables (chapter 15): of remedies that are closer, the simplest is taken
 OFF = 0.03  # a prediction further than this from the check, and than three standard errors, disagrees with it
@@ -34,7 +36,7 @@ def predict(data, setting, draws, level, random_state):
     curve, mixing, low, high = _flatness(setting, at.value[0], others[:, 0], level)
     grave, light = notes(data, at, setting, random_state)
     return {
-        "table": table, "best": _simplest(table["behind"] <= TRUST * setting.unit), "metric": setting.metric,
+        "table": table, "best": _simplest(table["behind"] <= TRUST * setting.unit, setting), "metric": setting.metric,
         "mixing": mixing, "mixing_low": low, "mixing_high": high, "notes": grave + light,
         "confidence": _confidence(data, setting, table, grave), "curve": curve, "data": data, "setting": setting,
         "moments": moments, "level": level,
@@ -93,9 +95,12 @@ def _summary(setting, at, others, level):
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["strategy", "threshold"])
 
 
-def _simplest(good):
+def _simplest(good, setting):
     """Simplest of the remedies that are good enough."""
-    return next(row for row in SIMPLEST_FIRST if row in good.index and good[row])
+    order = SIMPLEST_FIRST
+    if setting.metric not in BALANCED:
+        order = sorted(order, key=lambda row: row[0] != "as is")
+    return next(row for row in order if row in good.index and good[row])
 
 
 def _flatness(setting, value, others, level):
@@ -161,7 +166,7 @@ def _judge(advice, found):
     advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5)
     if beaten:
         close = max(NEGLIGIBLE * unit, 0.5 * doubt)
-        advice.best = _simplest(found.value[winner] - pd.Series(found.value) <= close)
+        advice.best = _simplest(found.value[winner] - pd.Series(found.value) <= close, advice.setting)
     if not advice.agrees:
         advice.confidence = "low"
     elif advice.confidence != "high":

@@ -268,6 +268,12 @@ def test_recommended_is_the_first_that_is_close_enough():
     assert set(SIMPLEST_FIRST) == set(advice.table.index)
 
 
+def test_nothing_is_done_where_nothing_is_gained():
+    advice = rbal.advise(*gaussian(shift=0.8), "f1", **QUICK)
+    assert advice.table.loc[("as is", "trained"), "behind"] <= 0.02
+    assert advice.best == ("as is", "trained")
+
+
 def test_flatness_is_read_off_the_curve():
     advice = rbal.advise(*gaussian(), draws=30)
     curve = advice.curve.set_index("mixing")["predicted"]
