@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
 BOOK := _build/.book
+TABLES := _build/study/packages
 
 BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal tools -type f \
 	-not -path '*/__pycache__/*' -not -path 'book/_static/vendor/*' 2>/dev/null)
@@ -16,12 +17,12 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba/$(shell $(PYTHON) tools/digest.py)
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
-PARALLEL := $(BOOK) test test-fast test-notebooks references
+PARALLEL := $(BOOK) test test-fast test-notebooks references study
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks test-book references lint format bench serve lock clean distclean
+.PHONY: help env book test test-fast test-notebooks test-book references lint format study bench serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -78,6 +79,13 @@ lint: $(READY) ## Check style and formatting
 format: $(READY) ## Mend what lint can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+$(TABLES)/.ready: tools/study.txt | $(READY)
+	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --upgrade --target $(TABLES) -r $<
+	@touch $@
+
+study: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (hours; goes on where it stopped)
+	PYTHONPATH=tools:$(TABLES) $(BIN)/python tools/study.py --n-jobs $(JOBS)
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks

@@ -11,7 +11,7 @@ import numpy as np
 import rbal
 from rbal.datasets import images, synthetic
 
-from . import dense, interactive, training
+from . import advice, dense, interactive, training
 
 
 def best_of(function, repeats):
@@ -168,6 +168,10 @@ def main():
         print(f"{'':4}{name + ', ' + data:38}{1e3 * wall:>7.0f} ms{1e3 * cpu:>7.0f} ms{1.0 / wall:>10.0f}")
     cpu, first = start_up()
     print(f"import rbal: {cpu:.3f} s of CPU; first solve in a new process, warm cache: {first:.2f} s")
+    wall, cpu = advice.in_memory()
+    print(f"\nadvice on a table of 10,000 × 100: {wall:.2f} s, {cpu:.2f} s of CPU")
+    wall, cpu, size = advice.from_file()
+    print(f"advice on a CSV file of 1,000,000 × 100 ({size:.1f} GB): {wall:.0f} s, {cpu:.0f} s of CPU")
 
 
 if __name__ == "__main__":

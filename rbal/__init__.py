@@ -24,8 +24,11 @@ _HOME = {
     "SphericalPerceptron": "learners",
     "LinearSVM": "learners",
     "RandomMixSampler": "samplers",
+    "advise": "advice",
+    "Advice": "advice",
 }
 _MODULES = (
+    "advice",
     "datasets",
     "experiments",
     "learners",

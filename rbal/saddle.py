@@ -208,8 +208,11 @@ def sweep(
     columns = broadcast(**dict(zip(names, point, strict=True)))
     points = np.stack([c.ravel() for c in columns], axis=1)
     out = np.empty((len(points), N_COLUMNS))
-    norm = float(moments.Q)
-    walk_parallel(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), CHUNK, out)
+    given = (mode, loss_id, moments._spectrum, points, float(moments.Q), bool(fit_bias), float(tol), int(max_iter))
+    if len(points) <= CHUNK:  # one walk: nothing to share between cores
+        walk(*given, out)
+    else:
+        walk_parallel(*given, CHUNK, out)
     *numbers, n_iter, phase, converged = (column.reshape(columns[0].shape) for column in out.T)
     converged = converged.astype(bool)
     _warn_unless(converged)

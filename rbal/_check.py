@@ -1,0 +1,162 @@
+"""The remedies on the data themselves, by repeated stratified cross-validation."""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.special import ndtr
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from tqdm.auto import tqdm
+
+from ._pipeline import coding, learner, sampler
+
+MOST_ROWS = 4_000  # in the check; more are sampled down, evenly
+FEWEST = 200  # positives that sampling down leaves, where there are so many
+RESAMPLES = 200  # of the rows, for standard errors
+CUTS = 101  # thresholds to choose from
+
+
+class Checked(NamedTuple):
+    """What cross-validation measured."""
+
+    n_pos: float  # size of a training fold
+    n_neg: float
+    share: float  # of positives in the test folds
+    value: dict  # (strategy, threshold) to the metric, more is better
+    resampled: dict  # the same over resampled rows, paired between strategies
+    rows: int
+
+
+def subset(data, rng):
+    """Rows to check on: all, or as many as the check takes."""
+    X, positive = data.rows
+    n_pos, n_neg = data.n_pos, data.n_neg
+    share = min(1.0, MOST_ROWS / (n_pos + n_neg))
+    chosen = []
+    for label, n, least in ((True, n_pos, FEWEST), (False, n_neg, FEWEST)):
+        members = np.flatnonzero(positive == label)
+        take = min(len(members), max(round(share * n), min(n, least)))
+        chosen.append(rng.permutation(members)[:take])
+    chosen = np.concatenate(chosen)
+    return X.iloc[chosen].reset_index(drop=True), positive[chosen]
+
+
+def cross_validate(data, setting, mixings, folds, repeats, n_jobs, random_state, progress):
+    """Measure every (strategy, threshold) of ``mixings``, a dict to the mixing (NaN: none) of each."""
+    rng = np.random.default_rng(random_state)
+    X, y = subset(data, rng)
+    folds = min(folds, int(min(y.sum(), (~y).sum())))
+    designs = {(strategy == "class weights", mixing) for (strategy, _), mixing in mixings.items() if mixing == mixing}
+    designs |= {(strategy == "class weights", None) for (strategy, _), mixing in mixings.items() if mixing != mixing}
+    designs = sorted(designs, key=str)
+    splits = []
+    for repeat in range(repeats):
+        cut = StratifiedKFold(folds, shuffle=True, random_state=int(rng.integers(2**31)))
+        splits += [(repeat, train, test, int(rng.integers(2**31))) for train, test in cut.split(X, y)]
+    names = {name: str(name) for name in X.columns}
+    X = X.rename(columns=names)
+    kinds = [names[n] for n in data.numeric], [names[n] for n in data.categorical], data.standardize
+    work = Parallel(n_jobs=-1 if n_jobs is None else n_jobs, return_as="generator")(
+        delayed(_scores)(X, y, kinds, train, test, designs, setting.loss, setting.C, seed)
+        for _, train, test, seed in splits
+    )
+    scores = {design: np.empty((repeats, len(y))) for design in designs}
+    fold_of = np.empty((repeats, len(y)), int)
+    bar = tqdm(work, total=len(splits), desc="cross-validation", disable=not progress)
+    for k, ((repeat, _, test, _), found) in enumerate(zip(splits, bar, strict=True)):
+        fold_of[repeat, test] = k
+        for design, values in found.items():
+            scores[design][repeat, test] = values
+    at = {row: (row[0] == "class weights", mixing if mixing == mixing else None) for row, mixing in mixings.items()}
+    weights = _resampled_rows(y, rng)
+    value, resampled = {}, {}
+    for row, design in at.items():
+        measured = _measure(scores[design], fold_of, y, row[1], setting, weights)
+        value[row], resampled[row] = measured[0], measured[1:]
+    grown = (folds - 1) / folds
+    return Checked(grown * y.sum(), grown * (~y).sum(), float(y.mean()), value, resampled, len(y))
+
+
+def _scores(X, y, kinds, train, test, designs, loss, C, seed):
+    """Scores of the test rows under each design."""
+    coder = coding(*kinds)
+    known, new = coder.fit_transform(X.iloc[train]), coder.transform(X.iloc[test])
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for weighted, mixing in designs:
+            rows, labels = sampler(np.nan if mixing is None else mixing, seed).fit_resample(known, y[train].astype(int))
+            clf = learner(loss, C, "balanced" if weighted else None).fit(rows, labels)
+            found[weighted, mixing] = clf.decision_function(new)
+    return found
+
+
+def _resampled_rows(y, rng):
+    """Multiplicities of the rows: all once, then drawn with replacement within each class."""
+    weights = np.ones((1 + RESAMPLES, len(y)))
+    for label in (True, False):
+        members = np.flatnonzero(y == label)
+        weights[1:, members] = rng.multinomial(len(members), np.full(len(members), 1.0 / len(members)), size=RESAMPLES)
+    return weights
+
+
+def _measure(scores, fold_of, y, threshold, setting, weights):
+    """The metric, averaged over the repeats, for each row of weights."""
+    total = np.zeros(len(weights))
+    for s, fold in zip(scores, fold_of, strict=True):
+        if setting.metric in ("auc", "auprc"):
+            total += _ranking(s, fold, y, setting.metric, weights)
+            continue
+        cut = np.zeros(len(s))
+        if threshold == "moved":
+            for k in np.unique(fold):  # the threshold of a fold comes from the others
+                cut[fold == k] = _threshold(s[fold != k], y[fold != k], setting)
+        answer = (s > cut).astype(float)
+        tpr = (weights[:, y] @ answer[y]) / weights[:, y].sum(axis=1)
+        fpr = (weights[:, ~y] @ answer[~y]) / weights[:, ~y].sum(axis=1)
+        total += of_rates(tpr, fpr, float(y.mean()), setting)
+    return total / len(scores)
+
+
+def _ranking(s, fold, y, metric, weights):
+    """Area under a curve, of scores that are brought to one scale fold by fold."""
+    s = s.copy()
+    for k in np.unique(fold):
+        part = fold == k
+        s[part] = (s[part] - s[part].mean()) / (s[part].std() or 1.0)
+    area = roc_auc_score if metric == "auc" else average_precision_score
+    few = weights[:51]  # enough for a standard error
+    found = np.array([area(y, s, sample_weight=w) for w in few])
+    return np.concatenate([found, np.resize(found[1:], len(weights) - len(few))])
+
+
+def of_rates(tpr, fpr, share, setting):
+    """The metric of a confusion matrix, more is better."""
+    if setting.metric == "ba":
+        return 0.5 * (tpr + 1.0 - fpr)
+    tp, fp, fn, tn = share * tpr, (1 - share) * fpr, share * (1 - tpr), (1 - share) * (1 - fpr)
+    if setting.metric == "cost":
+        return -(setting.costs[0] * fn + setting.costs[1] * fp)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if setting.metric == "f1":
+            value = 2 * tp / (2 * tp + fp + fn)
+        else:
+            value = (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return np.where(np.isfinite(value), value, 0.0)
+
+
+def _threshold(s, y, setting):
+    """Threshold at which the metric of smoothed scores is best: steadier than that of the scores themselves."""
+    parts = s[y], s[~y]
+    low, high = min(p.min() for p in parts), max(p.max() for p in parts)
+    cuts = np.linspace(low, high, CUTS)
+    rates = []
+    for p in parts:
+        width = 0.9 * min(p.std(), np.subtract(*np.percentile(p, [75, 25])) / 1.34 or p.std()) * len(p) ** -0.2
+        width = width or 1e-9 * max(1.0, abs(high - low))
+        p = p if len(p) <= 1000 else np.quantile(p, np.linspace(0.0005, 0.9995, 1000))
+        rates.append(ndtr((p[:, None] - cuts) / width).mean(axis=0))
+    return cuts[np.argmax(of_rates(*rates, float(y.mean()), setting))]

@@ -1,0 +1,125 @@
+"""Where the theory does not apply: small, separable, non-Gaussian, unequally spread or curved classes."""
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist, pdist
+from scipy.special import ndtr
+from scipy.stats import rankdata
+
+from ._pipeline import coding
+
+ROWS = 500  # of each class that are looked at
+FEW_FEATURES = 10
+FEW_POSITIVES = 30
+
+
+def notes(data, at, setting, random_state=0):
+    """Sentences, each about one way in which the data are not what the theory assumes; the grave ones first."""
+    grave, light = _of_size(data, at)
+    X, y = _sample(data, np.random.default_rng(random_state))
+    if X is not None:
+        for found in (_of_shape(X, y), _of_curvature(X, y)):
+            grave += found
+    return grave, light
+
+
+def _of_size(data, at):
+    grave, light = [], []
+    rank = len(data.sample.values)
+    if rank < FEW_FEATURES:
+        grave.append(
+            f"Only {rank} independent feature{'s' if rank > 1 else ''}: the theory is exact for many, and rough here."
+        )
+    smaller = min(data.n_pos, data.n_neg)
+    if smaller < FEW_POSITIVES:
+        grave.append(f"Only {smaller} samples in the smaller class: all predictions have wide errors.")
+    if at.collapsed[0]:
+        light.append("Trained as it is, the classifier would give every sample the label of the larger class.")
+    if at.train_error[0] < 1e-3 and at.auc[0] > 0.999:
+        light.append("The classes are all but separable: every remedy will do, and differences are small.")
+    return grave, light
+
+
+def _sample(data, rng):
+    """Some coded rows of both classes, in random order, or None where there are too few."""
+    X, y = data.rows
+    chosen = []
+    for label in (True, False):
+        members = rng.permutation(np.flatnonzero(y == label))[:ROWS]
+        if len(members) < 2 * FEW_POSITIVES // 3:
+            return None, None
+        chosen.append(members)
+    chosen = rng.permutation(np.concatenate(chosen))
+    names = {name: str(name) for name in X.columns}
+    coder = coding([names[n] for n in data.numeric], [names[n] for n in data.categorical], data.standardize)
+    return coder.fit_transform(X.iloc[chosen].rename(columns=names)), y[chosen]
+
+
+def _ridge_scores(K, y):
+    """Scores of each half of the samples from the other half, by kernel ridge regression with balanced weights."""
+    n = len(y)
+    fold = np.zeros(n, int)
+    for label in (True, False):
+        fold[np.flatnonzero(y == label)[::2]] = 1
+    scores = np.empty(n)
+    for k in (0, 1):
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        signs = np.where(y[train], 1.0, -1.0)
+        weight = np.where(y[train], 0.5 / y[train].mean(), 0.5 / (~y[train]).mean())
+        inner = K[np.ix_(train, train)]
+        factor = cho_factor(inner + np.diag(np.trace(inner) / len(train) / weight))
+        offset = cho_solve(factor, np.ones(len(train)))
+        a = cho_solve(factor, signs)
+        b = a.sum() / offset.sum()
+        scores[test] = K[np.ix_(test, train)] @ (a - b * offset) + b
+        scores[test] /= scores[test].std() or 1.0
+    return scores
+
+
+def _auc(scores, y):
+    """Area under the ROC curve and its standard error, at most."""
+    ranks = rankdata(scores)
+    n_pos, n_neg = y.sum(), (~y).sum()
+    area = (ranks[y].sum() - 0.5 * n_pos * (n_pos + 1)) / (n_pos * n_neg)
+    return area, np.sqrt(max(area * (1.0 - area), 1e-4) / min(n_pos, n_neg))
+
+
+def _of_shape(X, y):
+    """Whether the scores of a linear classifier are Gaussian and equally wide in both classes."""
+    Z = X - X.mean(axis=0)
+    s = _ridge_scores(Z @ Z.T, y)
+    pos, neg = s[y], s[~y]
+    found = []
+    ratio = pos.std() / max(neg.std(), 1e-12)
+    error = np.sqrt(0.5 / len(pos) + 0.5 / len(neg))
+    if abs(np.log(ratio)) > max(np.log(1.5), 3.0 * error):
+        wide, factor = ("positive", ratio) if ratio > 1.0 else ("negative", 1.0 / ratio)
+        found.append(
+            f"The scores of the {wide} class are {factor:.1f} times as wide as those of the other: "
+            "the theory takes them as equally wide, and misjudges the trained threshold."
+        )
+    middle = 0.5 * (pos.mean() + neg.mean())
+    seen = 0.5 * ((pos > middle).mean() + (neg < middle).mean())
+    gap = 0.5 * (pos.mean() - neg.mean())
+    told = 0.5 * (ndtr(gap / max(pos.std(), 1e-12)) + ndtr(gap / max(neg.std(), 1e-12)))
+    error = 0.5 * np.sqrt(0.25 / len(pos) + 0.25 / len(neg))
+    if abs(seen - told) > max(0.03, 3.0 * error):
+        found.append(
+            f"The scores are not Gaussian: midway between the classes {seen:.0%} are on their own side, "
+            f"where Gaussian scores would have {told:.0%}."
+        )
+    return found
+
+
+def _of_curvature(X, y):
+    """Whether a classifier with curved boundaries separates the classes much better."""
+    Z = X - X.mean(axis=0)
+    width = np.median(pdist(Z[:300], "sqeuclidean")) or 1.0
+    linear, error = _auc(_ridge_scores(Z @ Z.T, y), y)
+    curved, other = _auc(_ridge_scores(np.exp(-cdist(Z, Z, "sqeuclidean") / width), y), y)
+    if curved - linear > max(0.05, 2.0 * np.hypot(error, other)):
+        return [
+            f"The classes are not separated by a plane: a curved boundary reaches an AUC of {curved:.2f}, "
+            f"a linear one {linear:.2f}. Consider another classifier first."
+        ]
+    return []

@@ -1,0 +1,173 @@
+"""From predicted and measured values to a recommendation, and how far to trust it."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from ._diagnose import notes
+from ._estimate import Fitter
+from ._remedies import STRATEGIES, designs, evaluate
+from .saddle import convergence_warning
+
+# For metrics that ask for balance, class weights: they lose no sample and need no second step. Of the rest, and for
+# the other metrics, the fewer steps the better.
+SIMPLEST_FIRST = (
+    ("class weights", "trained"), ("class weights", "moved"), ("as is", "trained"), ("as is", "moved"),
+    ("oversampling", "trained"), ("undersampling", "trained"), ("best mix", "trained"),
+    ("oversampling", "moved"), ("undersampling", "moved"), ("best mix", "moved"),
+)  # fmt: skip
+BALANCED = ("ba", "cost")
+NEGLIGIBLE = 0.002  # remedies closer than this are the same
+TRUST = 0.02  # what predictions err by on real tables (chapter 15): of remedies that are closer, the simplest is taken
+OFF = 0.03  # a prediction further than this from the check, and than three standard errors, disagrees with it
+
+
+def predict(data, setting, draws, level, random_state):
+    """What an advice holds, from the moments alone."""
+    fitter = Fitter(data.sample)
+    moments = fitter.fit()
+    at = evaluate(moments, setting)
+    if np.isnan(at.value).all():
+        raise ValueError(f"no saddle point converged at C={setting.C:g} and loss={setting.loss!r}: try a smaller C")
+    rng = np.random.default_rng(random_state)
+    others = _centred(_values(fitter.draws(draws, rng), setting), at)
+    table = _summary(setting, at, others, level)
+    curve, mixing, low, high = _flatness(setting, at.value[0], others[:, 0], level)
+    grave, light = notes(data, at, setting, random_state)
+    return {
+        "table": table, "best": _simplest(table["behind"] <= TRUST * setting.unit, setting), "metric": setting.metric,
+        "mixing": mixing, "mixing_low": low, "mixing_high": high, "notes": grave + light,
+        "confidence": _confidence(data, setting, table, grave), "curve": curve, "data": data, "setting": setting,
+        "moments": moments, "level": level,
+    }  # fmt: skip
+
+
+def _values(draws, setting):
+    """The metric of every design under each draw; a draw whose saddle points do not all converge holds NaN."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", convergence_warning())
+        values = np.stack([evaluate(moments, setting).value for moments in draws])
+    lost = np.isnan(values).any(axis=(1, 2)).mean()
+    if lost > 0.1:
+        warnings.warn(
+            f"{lost:.0%} of the draws did not converge: intervals are too narrow", convergence_warning(), stacklevel=4
+        )
+    return values
+
+
+def _centred(others, at):
+    """Draws about the estimate. Their own mean lies off it where a metric is curved or a spectrum ends at zero.
+
+    Where no weights lower the loss is an end too, and the draws stay as they are.
+    """
+    mean = np.nan_to_num(others).sum(axis=0) / np.maximum((~np.isnan(others)).sum(axis=0), 1)
+    shift = np.where(at.collapsed, 0.0, np.nan_to_num(mean - at.value))
+    return np.minimum(others - shift, 1.0)
+
+
+def _places(setting, value):
+    """(strategy, threshold) to the place of its design."""
+    rows = {}
+    for name in STRATEGIES:
+        for k, kind in enumerate(setting.thresholds):
+            best = 2 + int(np.argmax(np.nan_to_num(value[k, 2:], nan=-np.inf)))
+            at = {"as is": 0, "class weights": 1, "undersampling": 2, "oversampling": -1, "best mix": best}
+            rows[name, kind] = (k, at[name])
+    return rows
+
+
+def _summary(setting, at, others, level):
+    """The table of all remedies."""
+    d = designs(setting)
+    places = _places(setting, at.value)
+    sign = -1.0 if setting.metric == "cost" else 1.0
+    top = max(places.values(), key=lambda place: np.nan_to_num(at.value[place], nan=-np.inf))
+    rows = {}
+    for name, (k, j) in places.items():
+        behind, error = at.value[top] - at.value[k, j], float(np.nanstd(others[(slice(None), *top)] - others[:, k, j]))
+        low, high = np.sort(sign * np.nanquantile(others[:, k, j], [0.5 - 0.5 * level, 0.5 + 0.5 * level]))
+        rows[name] = {
+            "predicted": sign * at.value[k, j], "low": low, "high": high, "behind": behind, "error": error,
+            "as_good": bool(behind <= max(error, NEGLIGIBLE * setting.unit)), "tpr": at.tpr[k, j], "tnr": at.tnr[k, j],
+            "auc": at.auc[j], "mixing": d.mixing[j],
+        }  # fmt: skip
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["strategy", "threshold"])
+
+
+def _simplest(good, setting):
+    """Simplest of the remedies that are good enough."""
+    order = SIMPLEST_FIRST
+    if setting.metric not in BALANCED:
+        order = sorted(order, key=lambda row: row[0] != "as is")
+    return next(row for row in order if row in good.index and good[row])
+
+
+def _flatness(setting, value, others, level):
+    """Curve of the metric against the mixing, its best point and the range within one standard error of it."""
+    mixing, value, others = designs(setting).mixing[2:], value[2:], others[:, 2:]
+    best = int(np.argmax(np.nan_to_num(value, nan=-np.inf)))
+    error = np.nanstd(others[:, [best]] - others, axis=0)
+    worse = np.flatnonzero(~(value[best] - value <= np.maximum(error, NEGLIGIBLE * setting.unit)))
+    low = max(worse[worse < best], default=-1) + 1
+    high = min(worse[worse > best], default=len(mixing)) - 1
+    tails = np.nanquantile(others, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0)
+    sign = -1.0 if setting.metric == "cost" else 1.0
+    ends = np.sort(sign * tails, axis=0)
+    curve = pd.DataFrame({"mixing": mixing, "predicted": sign * value, "low": ends[0], "high": ends[1]})
+    return curve, float(mixing[best]), float(mixing[low]), float(mixing[high])
+
+
+def _confidence(data, setting, table, grave):
+    """In the prediction, before any check."""
+    smaller = min(data.n_pos, data.n_neg)
+    if grave:
+        return "low"
+    clear = (table["behind"] > 2.0 * table["error"]) | (table["behind"] <= TRUST * setting.unit)
+    return "high" if smaller >= 100 and clear.mean() >= 0.5 else "moderate"
+
+
+def verify(advice, folds, repeats, n_jobs, random_state, progress):
+    """The same advice, beside what cross-validation measures."""
+    from ._check import cross_validate
+
+    setting, table = advice.setting, advice.table.copy()
+    sign = -1.0 if setting.metric == "cost" else 1.0
+    found = cross_validate(
+        advice.data, setting, table["mixing"].to_dict(), folds, repeats, n_jobs, random_state, progress
+    )
+    smaller = setting._replace(n_pos=found.n_pos, n_neg=found.n_neg)
+    at = evaluate(advice.moments, smaller).value
+    mixing = designs(smaller).mixing
+    for row in table.index:
+        k = setting.thresholds.index(row[1])
+        place = {"as is": 0, "class weights": 1}.get(row[0])
+        if place is None:  # the same mixing
+            place = 2 + int(np.argmin(np.abs(mixing[2:] - table.loc[row, "mixing"])))
+        table.loc[row, "measured"] = sign * found.value[row]
+        table.loc[row, "measured_error"] = np.std(found.resampled[row])
+        table.loc[row, "expected"] = sign * at[k, place]
+    advice.table = table
+    _judge(advice, found)
+    return advice
+
+
+def _judge(advice, found):
+    """Whether theory and data agree, and what to do if not."""
+    table = advice.table
+    spread = (table["high"] - table["low"]) / 3.3  # of the prediction, about one standard error
+    gap = (table["measured"] - table["expected"]).abs()
+    unit = advice.setting.unit
+    off = gap > np.maximum(OFF * unit, 3.0 * np.hypot(table["measured_error"], spread))
+    winner = max(found.value, key=found.value.get)
+    lead = found.value[winner] - found.value[advice.best]
+    doubt = np.std(found.resampled[winner] - found.resampled[advice.best])
+    beaten = lead > max(0.5 * TRUST * unit, 2.0 * doubt)
+    advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5)
+    if beaten:
+        close = max(NEGLIGIBLE * unit, 0.5 * doubt)
+        advice.best = _simplest(found.value[winner] - pd.Series(found.value) <= close, advice.setting)
+    if not advice.agrees:
+        advice.confidence = "low"
+    elif advice.confidence != "high":
+        advice.confidence = "high" if advice.confidence == "moderate" else "moderate"

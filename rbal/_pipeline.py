@@ -1,0 +1,81 @@
+"""The classifier of the advice as scikit-learn builds it: coding of the columns, sampler, weights and learner."""
+
+import numpy as np
+from imblearn import FunctionSampler
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, f1_score, make_scorer, matthews_corrcoef
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+from .samplers import RandomMixSampler
+
+
+def coding(numeric, categorical, standardize=True):
+    """Imputed and scaled numbers beside one-hot levels; columns that are not named are left out."""
+    steps = [SimpleImputer()] + ([StandardScaler()] if standardize else [])
+    levels = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    parts = [("numbers", make_pipeline(*steps), numeric), ("levels", levels, categorical)]
+    return ColumnTransformer([part for part in parts if len(part[2])], sparse_threshold=0.0)
+
+
+def coding_of(data):
+    """The same for the table that the advice is about, as it was given."""
+    if data.is_sparse:
+        return StandardScaler(with_mean=False) if data.standardize else FunctionSampler()
+    places = {name: j for j, name in enumerate(data.names)}
+    named = all(isinstance(name, str) for name in data.names)
+    used = ([name if named else places[name] for name in part] for part in (data.numeric, data.categorical))
+    return coding(*used, data.standardize)
+
+
+def learner(loss, C, class_weight=None):
+    """Linear classifier with this loss and ridge."""
+    if loss == "logistic":
+        return LogisticRegression(C=C, class_weight=class_weight, max_iter=1000)
+    if loss == "squared_hinge":
+        # liblinear puts a ridge on the intercept too; scaled up, it weighs little
+        return LinearSVC(C=C, dual=False, intercept_scaling=30.0, class_weight=class_weight, max_iter=10_000)
+    return SVC(kernel="linear", C=C, class_weight=class_weight, cache_size=500)
+
+
+def sampler(mixing, random_state=None):
+    """Sampler with this mixing; one that leaves the samples alone where it is NaN."""
+    if np.isnan(mixing):
+        return FunctionSampler()
+    return RandomMixSampler(mixing=float(mixing), random_state=random_state)
+
+
+def pipeline(advice, random_state=None):
+    """Everything that the recommended remedy needs, as one estimator."""
+    from imblearn.pipeline import make_pipeline as chain
+    from sklearn.model_selection import TunedThresholdClassifierCV
+
+    strategy, threshold = advice.best
+    setting = advice.setting
+    weight = "balanced" if strategy == "class weights" else None
+    steps = coding_of(advice.data), advice.sampler(random_state), learner(setting.loss, setting.C, weight)
+    trained = chain(*steps)
+    if threshold == "trained":
+        return trained
+    return TunedThresholdClassifierCV(trained, scoring=scorer(setting, advice.data.positive))
+
+
+def scorer(setting, positive):
+    """The metric as scikit-learn takes it."""
+    if setting.metric == "ba":
+        return make_scorer(balanced_accuracy_score)
+    if setting.metric == "mcc":
+        return make_scorer(matthews_corrcoef)
+    if setting.metric == "f1":
+        return make_scorer(f1_score, pos_label=positive, zero_division=0.0)
+    miss, alarm = setting.costs
+    return make_scorer(mean_cost, greater_is_better=False, pos_label=positive, miss=miss, alarm=alarm)
+
+
+def mean_cost(y_true, y_pred, *, pos_label, miss, alarm):
+    """Mean cost of an answer."""
+    y_true, y_pred = np.asarray(y_true) == pos_label, np.asarray(y_pred) == pos_label
+    return float(np.mean(miss * (y_true & ~y_pred) + alarm * (~y_true & y_pred)))

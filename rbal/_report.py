@@ -1,0 +1,312 @@
+"""Advice in words, as a figure, as JSON and as a page."""
+
+import html
+import io
+import json
+import math
+import textwrap
+
+import numpy as np
+
+WIDTH = 100  # of the text that the command prints
+
+NAMES = {
+    "ba": "balanced accuracy",
+    "f1": "F1",
+    "mcc": "Matthews correlation",
+    "auprc": "area under the precision–recall curve",
+    "auc": "area under the ROC curve",
+    "cost": "cost per sample",
+}
+LEARNERS = {"hinge": "linear SVM", "squared_hinge": "linear SVM with squared hinge", "logistic": "logistic regression"}
+DOING = {
+    "as is": "Train on the data as they are",
+    "undersampling": "Undersample the larger class to the size of the smaller one",
+    "oversampling": "Oversample the smaller class to the size of the larger one",
+    "best mix": "Mix under- and oversampling",
+    "class weights": "Use class weights inverse to the class sizes",
+}
+
+
+def remedy(row):
+    """A remedy in a few words."""
+    strategy, threshold = row
+    return f"{strategy}, threshold moved" if threshold == "moved" else strategy
+
+
+def clean(text):
+    """Text from a file without control characters, which a terminal might obey."""
+    return "".join(c if c.isprintable() else "�" for c in str(text))
+
+
+def explain(advice):
+    """Paragraphs: disagreement first, then what to do, why, how much it matters, how sure it is."""
+    parts = [_disagreement(advice)] if advice.agrees is False else []
+    parts += [_recommendation(advice), _flat(advice), _confidence(advice)]
+    parts += [f"Note: {note}" for note in advice.notes]
+    return "\n".join(part for part in parts if part)
+
+
+def _disagreement(advice):
+    table = advice.table
+    gap = (table["measured"] - table["expected"]).abs()
+    worst = gap.idxmax()
+    return (
+        "THEORY AND DATA DISAGREE. Believe the measured column, not the predicted one: for "
+        f"“{remedy(worst)}” the theory expects {table.loc[worst, 'expected']:.3f} and cross-validation measures "
+        f"{table.loc[worst, 'measured']:.3f} ± {table.loc[worst, 'measured_error']:.3f}."
+    )
+
+
+def _recommendation(advice):
+    strategy, threshold = advice.best
+    row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
+    what = DOING[strategy]
+    if strategy == "best mix":
+        what += f" (mixing {row['mixing']:.2f})"
+    what += ", and move the threshold." if threshold == "moved" else "."
+    name = NAMES[advice.metric]
+    said = (
+        f"{what} Predicted {name}: {row['predicted']:.3f} "
+        f"({advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f})"
+    )
+    if advice.best != ("as is", "trained"):
+        said += f"; the data as they are would give {plain['predicted']:.3f}"
+    if "measured" in advice.table:
+        said += f"; cross-validation measures {row['measured']:.3f} ± {row['measured_error']:.3f}"
+    said += "."
+    top = advice.table["behind"].idxmin()
+    others = [remedy(r) for r in advice.table.index[advice.table["as_good"]] if r != advice.best]
+    if not row["as_good"] and advice.agrees is not False:
+        said += (
+            f" Predicted best is “{remedy(top)}”, with {advice.table.loc[top, 'predicted']:.3f}: a lead smaller than "
+            "what predictions err by on real tables, so the simpler remedy comes first."
+        )
+    elif others:
+        said += f" As good within one standard error: {'; '.join(others)}."
+    return f"{said} {_reason(advice)}".strip()
+
+
+def _reason(advice):
+    """The part of the theory behind it."""
+    table, (strategy, threshold) = advice.table, advice.best
+    sign = -1.0 if advice.metric == "cost" else 1.0
+    at = sign * table["predicted"]
+    if threshold == "moved":
+        gain = at[advice.best] - at[(strategy, "trained")]
+        lost = at[advice.best] - at[("undersampling", "moved")]
+        said = f"Imbalance mostly displaces the threshold: putting it back is worth {gain:.3f}"
+        if lost > 0.002:
+            said += f", while throwing samples away would cost {lost:.3f}"
+        return said + "."
+    if strategy == "as is":
+        return "At this size and ridge, imbalance does no harm that a remedy would undo."
+    gain = at[advice.best] - at[("as is", "trained")]
+    if gain > 0.002:
+        return f"It restores the balance that the trained threshold needs, which is worth {gain:.3f}."
+    return ""
+
+
+def _flat(advice):
+    low, high, best = advice.mixing_low, advice.mixing_high, advice.mixing
+    if low == 0.0 and high == 1.0:
+        return "If you resample: any mixture of under- and oversampling is within one standard error of the best."
+    return (
+        f"If you resample: the best mixture is {best:.0%} of the way from under- to oversampling; "
+        f"anything from {low:.0%} to {high:.0%} is within one standard error."
+    )
+
+
+def _confidence(advice):
+    data = advice.data
+    said = f"Confidence: {advice.confidence} ({data.n_pos:,} positive and {data.n_neg:,} negative samples"
+    if advice.agrees is not None:
+        said += ", checked by cross-validation" if advice.agrees else ", cross-validation disagrees"
+    return said + ")."
+
+
+def summary(advice):
+    """Lines about the table that was read."""
+    data, setting = advice.data, advice.setting
+    kinds = f"{len(data.numeric)} numeric" + (f", {len(data.categorical)} categorical" if data.categorical else "")
+    lines = [
+        f"{data.n_pos + data.n_neg:,} rows, {len(data.columns)} columns used ({kinds}; {data.D} features); "
+        f"positive: {clean(data.positive)} ({data.n_pos:,}), negative: {clean(data.negative)} ({data.n_neg:,})",
+        f"{LEARNERS[setting.loss]}, C = {setting.C:g}, {'standardised' if data.standardize else 'as they are'}; "
+        f"metric: {NAMES[advice.metric]}",
+    ]
+    if data.imputed:
+        shown = ", ".join(f"{clean(name)} ({count:,})" for name, count in list(data.imputed.items())[:5])
+        more = f" and {len(data.imputed) - 5} more columns" if len(data.imputed) > 5 else ""
+        lines.append(f"missing values imputed: {shown}{more}")
+    if data.dropped:
+        shown = ", ".join(f"{clean(name)} ({why})" for name, why in list(data.dropped.items())[:5])
+        more = f" and {len(data.dropped) - 5} more" if len(data.dropped) > 5 else ""
+        lines.append(f"columns left out: {shown}{more}")
+    return lines
+
+
+def text(advice):
+    """What the command prints."""
+    said = [textwrap.fill(line, WIDTH) for line in explain(advice).split("\n")]
+    return "\n".join([*summary(advice), "", *_table_lines(advice), "", *said])
+
+
+def _table_lines(advice):
+    head = f"{'':32}{'predicted':>10}{f'{advice.level:.0%} interval':>18}"
+    checked = "measured" in advice.table
+    if checked:
+        head += f"{'in a fold':>11}{'measured':>19}"
+    lines = [head]
+    for row, values in advice.table.iterrows():
+        mark = "*" if row == advice.best else ("~" if values["as_good"] else " ")
+        line = f"{mark} {remedy(row):30}{values['predicted']:>10.3f}{values['low']:>10.3f} … {values['high']:.3f}"
+        if checked:
+            line += f"{values['expected']:>11.3f}{values['measured']:>11.3f} ± {values['measured_error']:.3f}"
+        lines.append(line)
+    lines.append("* recommended, ~ as good within one standard error")
+    return lines
+
+
+def plot(advice, axes=None):
+    """Remedies with their intervals, and the metric against the mixing."""
+    import matplotlib.pyplot as plt
+
+    from .plotting import BLUE, SKY, VERMILLION
+
+    if axes is None:
+        _, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", width_ratios=(1.3, 1.0))
+    left, right = axes
+    table = advice.table[::-1]
+    place = np.arange(len(table))
+    ends = np.abs(table[["low", "high"]].to_numpy().T - table["predicted"].to_numpy())
+    left.errorbar(table["predicted"], place, xerr=ends, fmt="|", color=BLUE, label="predicted")
+    if "measured" in table:
+        left.plot(table["expected"], place - 0.2, "|", color=SKY, label="predicted, in a fold")
+        left.errorbar(
+            table["measured"], place - 0.2, xerr=table["measured_error"], fmt="o", color=VERMILLION, label="measured"
+        )
+    best = list(table.index).index(advice.best)
+    left.axhspan(best - 0.4, best + 0.4, color="0.92", zorder=0)
+    left.set_yticks(place, [remedy(row) for row in table.index])
+    left.set_xlabel(NAMES[advice.metric])
+    left.legend(frameon=False)
+    curve = advice.curve
+    right.axvspan(advice.mixing_low, advice.mixing_high, color="0.92", label="within one standard error")
+    right.plot(curve["mixing"], curve["predicted"], color=BLUE, label="predicted")
+    right.fill_between(curve["mixing"], curve["low"], curve["high"], color=BLUE, alpha=0.15, lw=0)
+    right.set_xlabel("mixing (0 undersampling, 1 oversampling)")
+    right.set_ylabel(NAMES[advice.metric])
+    right.legend(frameon=False)
+    return left.figure
+
+
+def as_dict(advice):
+    """Everything, as numbers, strings, lists and dicts; NaN as None."""
+    data, setting = advice.data, advice.setting
+    rows = [
+        {"strategy": row[0], "threshold": row[1], **{name: _number(value) for name, value in values.items()}}
+        for row, values in advice.table.iterrows()
+    ]
+    return {
+        "metric": advice.metric,
+        "recommended": {"strategy": advice.best[0], "threshold": advice.best[1]},
+        "confidence": advice.confidence,
+        "agrees": advice.agrees,
+        "explanation": explain(advice),
+        "notes": list(advice.notes),
+        "mixing": {"best": advice.mixing, "low": advice.mixing_low, "high": advice.mixing_high},
+        "level": advice.level,
+        "table": rows,
+        "classifier": {"loss": setting.loss, "C": setting.C, "standardize": data.standardize},
+        "costs": list(setting.costs) if advice.metric == "cost" else None,
+        "data": {
+            "positive": str(data.positive), "negative": str(data.negative), "n_pos": data.n_pos, "n_neg": data.n_neg,
+            "features": data.D,
+            "numeric": list(map(str, data.numeric)),
+            "categorical": list(map(str, data.categorical)),
+            "imputed": {str(k): v for k, v in data.imputed.items()},
+            "dropped": {str(k): v for k, v in data.dropped.items()},
+        },
+    }  # fmt: skip
+
+
+def _number(value):
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return float(value) if math.isfinite(value) else None
+
+
+def to_json(advice):
+    """One JSON object, strictly so."""
+    return json.dumps(as_dict(advice), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def figure_svg(advice):
+    """The figure as SVG text."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "rbal", "svg.fonttype": "path"}):
+        figure = Figure(figsize=(9.5, 3.8), layout="constrained")
+        FigureCanvasSVG(figure)
+        plot(advice, figure.subplots(1, 2, width_ratios=(1.3, 1.0)))
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()[out.getvalue().index("<svg") :]
+
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Advice on an imbalanced table</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums }}
+th, td {{ padding: .25rem .75rem; text-align: right; border-bottom: 1px solid #ddd }}
+th:first-child, td:first-child {{ text-align: left }}
+tr.best {{ background: #eaf3fa; font-weight: 600 }}
+svg {{ max-width: 100%; height: auto }}
+.disagree {{ border-left: 4px solid #d55e00; padding-left: 1rem }}
+small {{ color: #666 }}
+</style></head><body>
+<h1>Advice on an imbalanced table</h1>
+{words}
+{figure}
+{table}
+<p><small>Bold: recommended. ~ as good within one standard error.</small></p>
+<h2>What was read</h2>
+{summary}
+<p><small>Made by rbal {version}. Predicted: mean over training sets of this size; its interval is that of the class
+statistics.</small></p>
+</body></html>
+"""
+
+
+def to_html(advice):
+    """One page without scripts or links; everything that came from the table is escaped."""
+    from . import __version__
+
+    words = explain(advice).split("\n")
+    first = ' class="disagree"' if advice.agrees is False else ""
+    body = "\n".join(f"<p{first if k == 0 else ''}>{html.escape(line)}</p>" for k, line in enumerate(words))
+    about = "\n".join(f"<p>{html.escape(line)}</p>" for line in summary(advice))
+    return PAGE.format(
+        words=body, figure=figure_svg(advice), table=_html_table(advice), summary=about, version=__version__
+    )
+
+
+def _html_table(advice):
+    checked = "measured" in advice.table
+    heads = ["remedy", "predicted", f"{advice.level:.0%} interval", "TPR", "TNR"]
+    heads += ["predicted in a fold", "measured"] if checked else []
+    lines = ["<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead><tbody>"]
+    for row, v in advice.table.iterrows():
+        cells = [
+            remedy(row) + (" ~" if v["as_good"] and row != advice.best else ""),
+            f"{v['predicted']:.3f}", f"{v['low']:.3f} – {v['high']:.3f}", f"{v['tpr']:.3f}", f"{v['tnr']:.3f}",
+        ]  # fmt: skip
+        cells += [f"{v['expected']:.3f}", f"{v['measured']:.3f} ± {v['measured_error']:.3f}"] if checked else []
+        kind = ' class="best"' if row == advice.best else ""
+        lines.append(f"<tr{kind}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+    return "\n".join([*lines, "</tbody></table>"])

@@ -1,0 +1,37 @@
+"""Sums and products of rows, class by class, over columns that become known as the rows come."""
+
+import numpy as np
+
+
+class Sums:
+    """Rows of one class: held while they are few, then only their number, sum and products."""
+
+    def __init__(self):
+        self.n, self.blocks, self.total, self.products = 0, [], np.zeros(0), None
+
+    def add(self, block):
+        self.n += len(block)
+        self.blocks.append(block)
+        self.total = padded(self.total, block.shape[1])
+        self.total += block.sum(axis=0)
+
+    def summed(self, K):
+        """Add up the blocks that are held."""
+        if self.products is None:
+            self.products = np.zeros((K, K))
+        self.products = padded(self.products, K)
+        for block in self.blocks:
+            k = block.shape[1]
+            self.products[:k, :k] += block.T @ block
+        self.blocks = []
+
+    def rows(self, K):
+        return np.concatenate([padded(block.T, K, rows_only=True).T for block in self.blocks])
+
+
+def padded(array, K, rows_only=False):
+    """The array with zeros for columns that were not known when it was made."""
+    extra = K - array.shape[0]
+    if extra <= 0:
+        return array
+    return np.pad(array, [(0, extra)] + [(0, 0 if rows_only else extra)] * (array.ndim - 1))

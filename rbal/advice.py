@@ -1,0 +1,322 @@
+"""What to do with an imbalanced table: the theory, fed with its moments, predicts every remedy.
+
+:func:`advise` measures the class statistics of a table without the optimism of small samples, solves the saddle point
+of the user's classifier under each remedy, and says which one to take, how sure that is, and when not to believe it.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import _report, _table
+from ._judgement import predict, verify
+from ._remedies import METRICS, Setting
+from ._validation import number, one_of, positive_int
+
+LOSSES = ("hinge", "squared_hinge", "logistic")
+
+
+@dataclass
+class Advice:
+    """What :func:`advise` found.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row a remedy, index (strategy, threshold). Columns: ``predicted`` value of the metric, its interval ``low``
+        to ``high``, how far it is ``behind`` the best remedy and the standard ``error`` of that, whether it is
+        ``as_good`` as the best within that error, ``tpr``, ``tnr``, ``auc`` and ``mixing`` (NaN where nothing is
+        sampled). After a check also ``measured``, its standard error ``measured_error``, and ``expected``: the
+        prediction at the size of the training folds, to be compared with it.
+    best : (str, str)
+        Row of the remedy that is recommended: the simplest of those predicted to be within 0.02 of the best, which is
+        what predictions err by on real tables; or what the check found to be best, where it does not bear them out.
+    metric : str
+        What counts.
+    mixing, mixing_low, mixing_high : float
+        Best mixture of under- and oversampling at the trained threshold, 0 under and 1 over, and the range that is
+        within one standard error of it.
+    notes : list of str
+        Where the theory does not apply, or hardly.
+    confidence : {"high", "moderate", "low"}
+        In the recommendation.
+    agrees : bool or None
+        Whether the check agrees with the theory; None without a check.
+    curve : pandas.DataFrame
+        Predicted metric against the mixing, with its interval.
+    data : object
+        What was read: sizes, columns, what was imputed and dropped.
+    setting : object
+        The classifier and the metric.
+    moments : Moments
+        Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``.
+    level : float
+        Coverage of the intervals.
+    """
+
+    table: object
+    best: tuple
+    metric: str
+    mixing: float
+    mixing_low: float
+    mixing_high: float
+    notes: list
+    confidence: str
+    agrees: bool | None = None
+    curve: object = field(default=None, repr=False)
+    data: object = field(default=None, repr=False)
+    setting: object = field(default=None, repr=False)
+    moments: object = field(default=None, repr=False)
+    level: float = 0.9
+
+    def explain(self):
+        """Recommendation, its reason and its confidence, in plain words.
+
+        Returns
+        -------
+        str
+        """
+        return _report.explain(self)
+
+    def plot(self, axes=None):
+        """Draw the remedies with their intervals, and the metric against the mixing.
+
+        Parameters
+        ----------
+        axes : two matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        return _report.plot(self, axes)
+
+    def sampler(self, random_state=None):
+        """Sampler of the recommended remedy, ready for a pipeline of imbalanced-learn.
+
+        Where the remedy is class weights or the threshold alone, it leaves the samples as they are.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the draw.
+
+        Returns
+        -------
+        RandomMixSampler or FunctionSampler
+        """
+        from ._pipeline import sampler
+
+        return sampler(self.table.loc[self.best, "mixing"], random_state)
+
+    def pipeline(self, random_state=None):
+        """The recommended classifier, not yet fitted: columns coded, sampler, learner, and threshold where it is moved.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the sampler.
+
+        Returns
+        -------
+        estimator
+            Of scikit-learn and imbalanced-learn, for tables like the one the advice is about.
+        """
+        from ._pipeline import pipeline
+
+        return pipeline(self, random_state)
+
+    def to_json(self):
+        """Everything as one JSON object.
+
+        Returns
+        -------
+        str
+        """
+        return _report.to_json(self)
+
+    def to_html(self):
+        """A report in one page that needs nothing else, neither files nor the network.
+
+        Returns
+        -------
+        str
+        """
+        return _report.to_html(self)
+
+
+def advise(
+    X,
+    y,
+    metric="ba",
+    *,
+    C=1.0,
+    loss="hinge",
+    costs=None,
+    positive=None,
+    categorical="auto",
+    standardize=True,
+    check=False,
+    folds=5,
+    repeats=4,
+    draws=None,
+    level=0.9,
+    n_jobs=None,
+    random_state=0,
+    progress=True,
+):
+    """Advice on the class imbalance of a table, for a linear classifier.
+
+    Parameters
+    ----------
+    X : (n, L) array, DataFrame or sparse matrix
+        Features. Columns of a DataFrame that hold no numbers are categorical, and become one indicator a level. Missing
+        values are imputed (mean, most frequent level) and constant columns left out; both are reported.
+    y : (n,) array
+        Two labels of any type.
+    metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
+        What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, or
+        the mean cost of an error.
+    C : float
+        Inverse ridge of the classifier, as in scikit-learn.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        Loss of the classifier: a linear SVM, the default of LinearSVC, or logistic regression.
+    costs : (float, float), optional
+        Cost of a missed positive and of a false alarm, for ``metric="cost"``.
+    positive : label, optional
+        Label of the positive class; by default the rarer one.
+    categorical : "auto" or list of columns
+        Columns to encode one-hot although they hold numbers.
+    standardize : bool
+        Whether the classifier sees numeric columns scaled to unit variance.
+    check : bool
+        Whether to train the classifier on the data too, by repeated stratified cross-validation.
+    folds, repeats : int
+        Of the check.
+    draws : int, optional
+        Draws of the moments behind the intervals: 200, and 50 for the logistic loss, which has no closed forms.
+    level : float
+        Coverage of the intervals.
+    n_jobs : int, optional
+        Workers of the check, as in joblib; by default all cores.
+    random_state : int
+        Seed.
+    progress : bool
+        Whether the check shows a bar.
+
+    Returns
+    -------
+    Advice
+
+    Notes
+    -----
+    Predicted is the mean over training sets of this size of the metric on new data. Its interval is that of the class
+    statistics, which are estimated from the rows at hand; the scatter of one training is not in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["ill", "well"], [60, 940])
+    >>> X = rng.normal(size=(1000, 40)) + 0.4 * (y == "ill")[:, None]
+    >>> advice = advise(X, y)
+    >>> advice.best
+    ('class weights', 'moved')
+    >>> advice.table["predicted"].unstack(sort=False).round(2)
+    threshold      trained  moved
+    strategy
+    as is             0.72   0.84
+    undersampling     0.78   0.78
+    oversampling      0.81   0.82
+    best mix          0.81   0.82
+    class weights     0.81   0.82
+    """
+    draws = (50 if loss == "logistic" else 200) if draws is None else draws
+    options = _checked(metric, C, loss, costs, folds, repeats, draws, level)
+    data = _table.from_arrays(X, y, positive, categorical, standardize, random_state)
+    advice = Advice(**predict(data, Setting(data.n_pos, data.n_neg, data.D, *options), draws, level, random_state))
+    return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
+
+
+def advise_file(
+    path,
+    label,
+    metric="ba",
+    *,
+    C=1.0,
+    loss="hinge",
+    costs=None,
+    positive=None,
+    categorical="auto",
+    drop=(),
+    standardize=True,
+    sep=None,
+    encoding=None,
+    check=False,
+    folds=5,
+    repeats=4,
+    draws=None,
+    level=0.9,
+    n_jobs=None,
+    random_state=0,
+    progress=True,
+):
+    """:func:`advise` for a table in a file, read once and in bounded memory.
+
+    Parameters
+    ----------
+    path : path
+        CSV file, with a header; also compressed by gzip; or Parquet, where pyarrow is installed.
+    label : str
+        Column of the labels.
+    metric, C, loss, costs, positive, categorical, standardize
+        As in :func:`advise`.
+    check, folds, repeats, draws, level, n_jobs, random_state
+        As in :func:`advise`.
+    drop : list of str
+        Columns to leave out.
+    sep : str, optional
+        Separator of a CSV file; by default the most frequent of , ; | and tab in the header.
+    encoding : str, optional
+        Of a CSV file, utf-8 by default.
+    progress : bool
+        Whether reading and the check show bars.
+
+    Returns
+    -------
+    Advice
+    """
+    from tqdm.auto import tqdm
+
+    from ._reading import read
+
+    draws = (50 if loss == "logistic" else 200) if draws is None else draws
+    options = _checked(metric, C, loss, costs, folds, repeats, draws, level)
+    with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
+        data = read(
+            path, label, positive=positive, categorical=categorical, drop=drop, standardize=standardize, sep=sep,
+            encoding=encoding, random_state=random_state, advance=lambda share: bar.update(int(100 * share) - bar.n),
+        )  # fmt: skip
+    advice = Advice(**predict(data, Setting(data.n_pos, data.n_neg, data.D, *options), draws, level, random_state))
+    return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
+
+
+def _checked(metric, C, loss, costs, folds, repeats, draws, level):
+    """What a setting takes beside the sizes."""
+    one_of("metric", metric, METRICS)
+    one_of("loss", loss, LOSSES)
+    C = number("C", C, 0.0, open_low=True)
+    if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
+        raise ValueError("level must be < 1, got 1")
+    for name, value in (("draws", draws), ("folds", folds), ("repeats", repeats)):
+        positive_int(name, value)
+    if min(folds, draws) < 2:
+        raise ValueError(f"folds and draws must be at least 2, got {folds} and {draws}")
+    if metric != "cost":
+        if costs is not None:
+            raise ValueError(f"costs go with metric='cost', got metric={metric!r}")
+        return C, loss, metric, (1.0, 1.0)
+    if costs is None or np.size(costs) != 2:
+        raise ValueError(f"costs must be two numbers, of a missed positive and of a false alarm, got {costs!r}")
+    return C, loss, metric, tuple(number("costs", cost, 0.0, open_low=True) for cost in costs)

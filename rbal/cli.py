@@ -1,0 +1,91 @@
+"""The command ``rbal``.
+
+Exit codes: 0 advice was given; 1 the table or its file cannot be used; 2 wrong usage; 3 with ``--check``, theory and
+data disagree (the advice is printed all the same); 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+
+OK, BAD_INPUT, USAGE, DISAGREE, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def parser():
+    """Parser of the command line."""
+    from . import __version__
+
+    main = argparse.ArgumentParser(prog="rbal", description="Learning from imbalanced classes.")
+    main.add_argument("--version", action="version", version=f"rbal {__version__}")
+    commands = main.add_subparsers(dest="command", required=True, metavar="command")
+    advise = commands.add_parser(
+        "advise",
+        help="what to do with an imbalanced table",
+        description="Predict what a linear classifier would score on a table with two classes under each remedy for "
+        "their imbalance, and recommend one.",
+        epilog="Exit codes: 0 advice given; 1 the table cannot be used; 2 wrong usage; 3 --check found that theory and "
+        "data disagree.",
+    )
+    add = advise.add_argument
+    add("table", help="CSV file with a header (also .gz), or Parquet")
+    add("--label", required=True, metavar="COLUMN", help="column with the two labels")
+    add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
+    add("--metric", default="ba", choices=("ba", "f1", "mcc", "auprc", "auc", "cost"), help="what counts (ba)")
+    add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
+    add("--C", type=float, default=1.0, help="inverse ridge of the classifier, as in scikit-learn (1)")
+    add("--loss", default="hinge", choices=("hinge", "squared_hinge", "logistic"), help="of the classifier (hinge)")
+    add("--categorical", nargs="+", default=[], metavar="COLUMN", help="columns of numbers that are categories")
+    add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    add("--no-standardize", action="store_true", help="leave the scale of the columns as it is")
+    add("--sep", help="separator of the CSV file (found from the header)")
+    add("--encoding", help="of the CSV file (utf-8)")
+    add("--check", action="store_true", help="also train on the data, by repeated stratified cross-validation")
+    add("--folds", type=int, default=5, help="of the check (5)")
+    add("--repeats", type=int, default=4, help="of the check (4)")
+    add("--jobs", type=int, help="workers of the check (all cores)")
+    add("--seed", type=int, default=0, help="of everything random (0)")
+    add("--json", action="store_true", help="print JSON instead of text")
+    add("--html", metavar="FILE", help="also write a report as one HTML page")
+    add("--quiet", action="store_true", help="no progress bars")
+    return main
+
+
+def main(arguments=None):
+    """Run the command; returns its exit code."""
+    chosen = parser().parse_args(arguments)
+    try:
+        return advise(chosen)
+    except KeyboardInterrupt:
+        print("rbal: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def advise(chosen):
+    """The command ``rbal advise``."""
+    from ._report import clean, text
+    from .advice import advise_file
+
+    try:
+        advice = advise_file(
+            chosen.table, chosen.label, chosen.metric, C=chosen.C, loss=chosen.loss, costs=chosen.costs,
+            positive=chosen.positive, categorical=chosen.categorical or "auto", drop=chosen.drop,
+            standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding, check=chosen.check,
+            folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs, random_state=chosen.seed,
+            progress=not chosen.quiet and sys.stderr.isatty(),
+        )  # fmt: skip
+        if chosen.html:
+            with open(chosen.html, "w", encoding="utf-8") as page:
+                page.write(advice.to_html())
+    except (ValueError, OSError, MemoryError) as error:
+        message = "not enough memory: give fewer rows or columns" if isinstance(error, MemoryError) else str(error)
+        print(f"rbal: {clean(' '.join(message.split()))}", file=sys.stderr)
+        return BAD_INPUT
+    print(advice.to_json() if chosen.json else text(advice))
+    return DISAGREE if advice.agrees is False else OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,473 @@
+"""Advice: coding of tables, predictions against other routes, the check, what it says and hands out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from imblearn import FunctionSampler
+from imblearn.pipeline import make_pipeline
+from scipy import sparse
+from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef
+from sklearn.svm import SVC
+
+import rbal
+from rbal import _check, _table
+from rbal._estimate import from_covariances
+from rbal._judgement import SIMPLEST_FIRST
+from rbal._pipeline import coding, learner, mean_cost
+from rbal._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
+
+QUICK = {"draws": 10}
+
+
+def gaussian(n_pos=60, n_neg=600, D=30, shift=0.45, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_pos + n_neg) < n_pos
+    return rng.normal(size=(len(y), D)) + shift * y[:, None], y
+
+
+def mixed_table(n=300, seed=0):
+    """Numbers, levels, gaps in both, a constant and an empty column, an identifier and a date."""
+    rng = np.random.default_rng(seed)
+    y = rng.random(n) < 0.3
+    X = pd.DataFrame({
+        "a": rng.normal(size=n) + y,
+        "b": rng.exponential(size=n) * 1e6 + 1e9,
+        "kind": np.where(rng.random(n) < 0.5 + 0.3 * y, "red", np.where(rng.random(n) < 0.5, "green", "blue")),
+        "flag": rng.random(n) < 0.4,
+        "code": rng.integers(0, 4, size=n),
+        "same": 7.0,
+        "empty": np.nan,
+        "name": [f"row {k}" for k in range(n)],
+        "when": pd.Timestamp("2026-01-01"),
+    })  # fmt: skip
+    X.loc[rng.random(n) < 0.2, "a"] = np.nan
+    X.loc[rng.random(n) < 0.1, "kind"] = None
+    return X, y
+
+
+def assert_same_sample(one, two, **tolerance):
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(np.square(a), np.square(b), **{"rtol": 1e-7, "atol": 1e-12, **tolerance})
+
+
+# ---- tables
+
+
+def test_coding_is_that_of_scikit_learn():
+    X, y = mixed_table()
+    data = _table.from_arrays(X, y, categorical=["code"])
+    assert data.numeric == ["a", "b", "flag"]
+    assert data.categorical == ["kind", "code"]
+    assert set(data.dropped) == {"same", "empty", "name", "when"}
+    assert data.imputed == {"a": int(X["a"].isna().sum()), "kind": int(X["kind"].isna().sum())}
+    theirs = X.assign(kind=X["kind"].astype(object).where(X["kind"].notna(), np.nan), flag=X["flag"].astype(float))
+    Z = coding(data.numeric, data.categorical).fit_transform(theirs)
+    assert Z.shape[1] == data.D == 3 + 3 + 4
+    pos, neg = Z[y], Z[~y]
+    sample = from_covariances(len(pos), len(neg), pos.mean(0) - neg.mean(0), np.cov(pos.T), np.cov(neg.T))
+    # each set of levels has one direction without variance
+    assert len(sample.values) == len(data.sample.values) == data.D - 2
+    assert_same_sample(data.sample, sample, rtol=1e-5)
+
+
+def test_without_standardisation():
+    X, y = gaussian()
+    X = X * np.linspace(0.5, 20.0, X.shape[1])
+    data = _table.from_arrays(X, y, standardize=False)
+    cov = [np.cov(X[part].T) for part in (y, ~y)]
+    sample = from_covariances(data.n_pos, data.n_neg, X[y].mean(0) - X[~y].mean(0), *cov)
+    assert_same_sample(data.sample, sample)
+
+
+def test_arrays_frames_and_sparse_matrices_are_one():
+    X, y = gaussian(30, 90, 8)
+    X[np.abs(X) < 0.3] = 0.0
+    samples = [_table.from_arrays(form(X), y).sample for form in (np.asarray, pd.DataFrame, sparse.csr_array)]
+    assert_same_sample(samples[0], samples[1])
+    assert_same_sample(samples[0], samples[2])
+
+
+def test_neither_order_nor_blocks_matter(monkeypatch):
+    X, y = mixed_table()
+    order = np.random.default_rng(1).permutation(len(y))
+    whole = _table.from_arrays(X, y)
+    monkeypatch.setattr(_table, "BLOCK_FLOATS", 1)  # 64 rows at a time
+    monkeypatch.setattr(_table, "MOST_FLOATS", 500)
+    parts = _table.from_arrays(X.iloc[order], y[order])
+    assert (parts.numeric, parts.categorical, parts.imputed) == (whole.numeric, whole.categorical, whole.imputed)
+    assert_same_sample(whole.sample, parts.sample, rtol=1e-5)
+
+
+def test_a_column_that_begins_empty(monkeypatch):
+    X, y = gaussian(60, 200, 3)
+    X = pd.DataFrame(X, columns=list("abc")).sample(frac=1.0, random_state=0)
+    y = y[X.index]
+    X = X.reset_index(drop=True)
+    X.loc[:99, "b"] = np.nan
+    whole = _table.from_arrays(X, y)
+    monkeypatch.setattr(_table, "BLOCK_FLOATS", 1)
+    parts = _table.from_arrays(X, y)
+    assert parts.imputed == whole.imputed == {"b": 100}
+    assert_same_sample(whole.sample, parts.sample, rtol=1e-6)
+
+
+def test_numbers_of_any_size():
+    X, y = gaussian(30, 90, 6)
+    sizes = np.array([1e-200, 1e-8, 1.0, 1e8, 1e200, 1e300])
+    assert_same_sample(_table.from_arrays(X, y).sample, _table.from_arrays(X * sizes, y).sample)
+
+
+def test_wide_table():
+    X, y = gaussian(20, 40, 150, shift=0.4)
+    advice = rbal.advise(X, y, **QUICK)
+    assert advice.data.D == 150
+    assert len(advice.data.sample.values) == 58
+    assert advice.table["predicted"].between(0.5, 1.0).all()
+
+
+@pytest.mark.parametrize("labels", [("ill", "well"), (3, 7), (True, False), (0.5, -1.0)])
+def test_any_two_labels(labels):
+    X, y = gaussian(20, 60, 12)
+    data = _table.from_arrays(X, np.where(y, *labels))
+    assert (data.positive, data.negative) == labels
+    assert (data.n_pos, data.n_neg) == (20, 60)
+    other = _table.from_arrays(X, np.where(y, *labels), positive=labels[1])
+    assert (other.n_pos, other.n_neg) == (60, 20)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "says"),
+    [
+        (np.zeros((20, 2, 2)), np.arange(20) % 2, "X must have two dimensions"),
+        (np.zeros((20, 2)), np.arange(19) % 2, "as many rows"),
+        (np.zeros((20, 2)), np.arange(20) % 2, "no column varies"),
+        (np.zeros((20, 0)), np.arange(20) % 2, "no column varies"),
+        (np.eye(20), np.arange(20) % 3, "more than two values"),
+        (np.eye(20), np.ones(20), "always 1.0"),
+        (np.eye(20), np.where(np.arange(20) < 3, np.nan, np.arange(20) % 2), "missing in 3 rows"),
+        (np.eye(20), np.arange(20) < 2, "True has 2 rows"),
+        (np.where(np.eye(20) > 0, np.inf, 0.0), np.arange(20) % 2, "holds infinite values"),
+        (np.eye(20) * 1j, np.arange(20) % 2, "complex"),
+        (np.eye(20), np.zeros((20, 1)), "y must have one dimension"),
+    ],
+)
+def test_bad_tables(X, y, says):
+    with pytest.raises(ValueError, match=says):
+        rbal.advise(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"metric": "accuracy"}, "metric must be one of"),
+        ({"loss": "square"}, "loss must be one of"),
+        ({"C": 0.0}, "C must be > 0"),
+        ({"level": 1.0}, "level must be < 1"),
+        ({"draws": 1}, "at least 2"),
+        ({"metric": "cost"}, "costs must be two numbers"),
+        ({"metric": "cost", "costs": (1.0, 0.0)}, "costs must be > 0"),
+        ({"costs": (1.0, 2.0)}, "costs go with metric='cost'"),
+        ({"positive": "?"}, "positive must be one of the labels"),
+        ({"categorical": "all"}, "categorical must be 'auto' or a list"),
+        ({"categorical": [99]}, "there is no column 99"),
+    ],
+)
+def test_bad_options(options, says):
+    with pytest.raises(ValueError, match=says):
+        rbal.advise(*gaussian(10, 30, 5), **options)
+
+
+# ---- predictions
+
+
+def moments(D=40, separation=2.0):
+    return rbal.Moments.real(np.full(D, separation / np.sqrt(D)), np.zeros(D), np.ones(D))
+
+
+def test_remedies_are_those_of_strategies():
+    classes, setting = moments(), Setting(40, 200, 40, 0.5, "hinge", "ba", (1.0, 1.0))
+    found = evaluate(classes, setting)
+    table = rbal.strategies.compare(classes, 1.0, 5.0, model="svm", lam=1.0 / (0.5 * 40))
+    for k, threshold in enumerate(("trained", "moved")):
+        theirs = table["ba"].xs(threshold, level="threshold")
+        assert found.value[k, 0] == pytest.approx(theirs["as is"], abs=1e-8)
+        assert found.value[k, 1] == pytest.approx(theirs["class weights"], abs=1e-8)
+        assert found.value[k, 2] == pytest.approx(theirs["undersampling"], abs=1e-8)
+        assert found.value[k, -1] == pytest.approx(theirs["oversampling"], abs=1e-8)
+        assert found.value[k, 2:].max() == pytest.approx(theirs["best mix"], abs=1e-4)
+
+
+def test_either_class_may_be_the_smaller():
+    few = evaluate(moments(), Setting(40, 200, 40, 1.0, "hinge", "ba", (1.0, 1.0)))
+    many = evaluate(moments(), Setting(200, 40, 40, 1.0, "hinge", "ba", (1.0, 1.0)))
+    np.testing.assert_allclose(few.value, many.value, atol=1e-9)
+    np.testing.assert_allclose(few.tpr, many.tnr, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("metric", ["ba", "f1"])
+def test_predictions_are_what_trained_classifiers_score(loss, metric):
+    """The scale of the ridge, the weights and the threshold of each loss, by training it."""
+    D, n_pos, n_neg, C = 60, 60, 240, 0.02
+    setting = Setting(n_pos, n_neg, D, C, loss, metric, (1.0, 1.0))
+    told = evaluate(moments(D, 2.5), setting).value[0, :2]
+    y = np.arange(n_pos + n_neg) < n_pos
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(12):
+        X = rng.normal(size=(len(y), D)) + 2.5 / np.sqrt(D) * y[:, None]
+        row = []
+        for weight in (None, "balanced"):
+            clf = learner(loss, C, weight).fit(X, y)
+            w, b = clf.coef_[0], clf.intercept_[0]
+            m = rbal.Metrics(w @ w, w.sum() * 2.5 / np.sqrt(D), -(b + 0.5 * w.sum() * 2.5 / np.sqrt(D)))
+            row.append(m.ba() if metric == "ba" else m.f1(n_pos / len(y)))
+        found.append(row)
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert np.all(np.abs(np.mean(found, axis=0) - told) < 4.0 * error + 0.006)
+
+
+@pytest.mark.parametrize("metric", ["f1", "mcc", "cost", "ba"])
+def test_moved_threshold_is_the_best_one(metric):
+    setting = Setting(40, 400, 40, 1.0, "hinge", metric, (5.0, 1.0))
+    m = rbal.Metrics(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([0.3, 1.0]))
+    cut = best_threshold(m, setting)
+    for j in range(2):
+        one = rbal.Metrics(m.q[j], m.r[j], m.b[j])
+        brute = score(one, setting, np.linspace(-8.0, 8.0, 40_001)).max()
+        assert score(one, setting, cut[j]) == pytest.approx(brute, abs=1e-6)
+    if metric == "cost":  # where the likelihood ratio is that of the costs
+        np.testing.assert_allclose(cut, -m.b + m.q / m.r * np.log(10.0 / 5.0), atol=2e-3)
+
+
+@pytest.mark.parametrize("metric", ["ba", "f1", "mcc", "auprc", "auc", "cost"])
+def test_every_metric(metric):
+    X, y = gaussian(40, 160, 15)
+    advice = rbal.advise(X, y, metric, costs=(4.0, 1.0) if metric == "cost" else None, **QUICK)
+    table = advice.table
+    assert len(table) == (5 if metric in ("auprc", "auc") else 10)
+    assert (table["low"] <= table["high"]).all()
+    assert (table["behind"] >= 0.0).all()
+    top = table["predicted"].min() if metric == "cost" else table["predicted"].max()
+    assert abs(table.loc[advice.best, "predicted"] - top) <= 0.02 * advice.setting.unit + 1e-9
+    m = solve_all(advice.moments, advice.setting)[0].metrics
+    share = 0.2
+    plain = {
+        "ba": m.ba(), "f1": m.f1(share), "mcc": m.mcc(share), "auprc": m.auprc(share), "auc": m.auc(),
+        "cost": 4.0 * share * m.fnr() + (1.0 - share) * m.fpr(),
+    }  # fmt: skip
+    assert table.loc[("as is", "trained"), "predicted"] == pytest.approx(plain[metric], abs=1e-9)
+
+
+def test_recommended_is_the_first_that_is_close_enough():
+    advice = rbal.advise(*gaussian(), **QUICK)
+    close = advice.table.index[advice.table["behind"] <= 0.02]
+    assert advice.best == min(close, key=SIMPLEST_FIRST.index)
+    assert set(SIMPLEST_FIRST) == set(advice.table.index)
+
+
+def test_nothing_is_done_where_nothing_is_gained():
+    advice = rbal.advise(*gaussian(shift=0.8), "f1", **QUICK)
+    assert advice.table.loc[("as is", "trained"), "behind"] <= 0.02
+    assert advice.best == ("as is", "trained")
+
+
+def test_flatness_is_read_off_the_curve():
+    advice = rbal.advise(*gaussian(), draws=30)
+    curve = advice.curve.set_index("mixing")["predicted"]
+    assert advice.mixing == curve.idxmax()
+    assert advice.mixing_low <= advice.mixing <= advice.mixing_high
+    np.testing.assert_allclose(curve.index, designs(advice.setting).mixing[2:])
+    assert advice.table.loc[("best mix", "trained"), "predicted"] == pytest.approx(curve.max())
+
+
+def test_a_seed_means_the_same_numbers():
+    X, y = gaussian(30, 90, 10)
+    one, two, other = (rbal.advise(X, y, draws=20, random_state=s).table for s in (1, 1, 2))
+    pd.testing.assert_frame_equal(one, two)
+    np.testing.assert_array_equal(one["predicted"], other["predicted"])
+    assert not np.array_equal(one["low"], other["low"])
+
+
+def test_intervals_widen_with_their_level_and_narrow_with_samples():
+    small, large = gaussian(30, 300), gaussian(300, 3000)
+
+    def width(table):
+        return (table["high"] - table["low"]).mean()
+
+    narrow, wide = (rbal.advise(*small, draws=40, level=level).table for level in (0.5, 0.95))
+    assert width(narrow) < 0.6 * width(wide)
+    assert width(rbal.advise(*large, draws=40, level=0.95).table) < 0.6 * width(wide)
+
+
+# ---- where the theory does not apply
+
+
+def notes(X, y):
+    return " ".join(rbal.advise(X, y, **QUICK).notes)
+
+
+def test_no_note_about_gaussian_classes():
+    assert notes(*gaussian(150, 600, 20, shift=0.5)) == ""
+
+
+def test_few_features_and_few_samples():
+    said = notes(*gaussian(12, 60, 3, shift=1.0))
+    assert "Only 3 independent features" in said
+    assert "Only 12 samples" in said
+
+
+def test_curved_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 12))
+    assert "not separated by a plane" in notes(X, (X**2).sum(axis=1) > 16.0)
+
+
+def test_unequal_spread():
+    X, y = gaussian(200, 600, 15, shift=0.5)
+    X[y] = 0.5 + 3.0 * (X[y] - 0.5)
+    assert "times as wide" in notes(X, y)
+
+
+def test_separable_classes():
+    assert "all but separable" in notes(*gaussian(200, 600, 15, shift=4.0))
+
+
+def test_answer_of_the_larger_class():
+    X, y = gaussian(60, 3000, 12, shift=0.2)
+    advice = rbal.advise(X, y, **QUICK)
+    assert any("label of the larger class" in note for note in advice.notes)
+    assert advice.table.loc[("as is", "trained"), "predicted"] == 0.5
+    assert not SVC(kernel="linear").fit(X, y).predict(X).any()  # as it is
+
+
+def outliers(n_pos=60, n_neg=600, D=12, seed=0):
+    """Positives of which a few lie far out, and the rest among the negatives."""
+    X, y = gaussian(n_pos, n_neg, D, shift=0.0, seed=seed)
+    far = np.flatnonzero(y)[: n_pos // 5]
+    X[far] += 6.0
+    return X, y
+
+
+def test_scores_that_are_not_gaussian():
+    said = notes(*outliers())
+    assert "not Gaussian" in said or "times as wide" in said
+
+
+# ---- the check
+
+
+def test_check_agrees_on_gaussian_classes():
+    advice = rbal.advise(*gaussian(80, 400, 25), check=True, repeats=2, n_jobs=1, progress=False, draws=30)
+    assert advice.agrees
+    assert (advice.table["measured"] - advice.table["expected"]).abs().max() < 0.08
+    assert advice.table["measured_error"].between(0.005, 0.06).all()
+    assert "checked by cross-validation" in advice.explain()
+
+
+def test_disagreement_is_said_first():
+    advice = rbal.advise(*outliers(), check=True, repeats=1, n_jobs=1, progress=False, draws=30)
+    assert advice.agrees is False
+    assert advice.confidence == "low"
+    assert advice.explain().startswith("THEORY AND DATA DISAGREE")
+    assert "disagree" in advice.to_html()
+
+
+def test_check_takes_a_share_of_a_large_table():
+    X, y = gaussian(500, 9000, 5)
+    rows, labels = _check.subset(_table.from_arrays(X, y), np.random.default_rng(0))
+    assert len(rows) == len(labels) == pytest.approx(_check.MOST_ROWS, abs=2)
+    assert labels.sum() == pytest.approx(500 * _check.MOST_ROWS / 9500, abs=1)
+
+
+def test_measured_metrics_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y, answer = rng.random(200) < 0.3, rng.random(200) < 0.4
+    tpr, fpr = answer[y].mean(), answer[~y].mean()
+    theirs = {
+        "ba": balanced_accuracy_score(y, answer), "f1": f1_score(y, answer), "mcc": matthews_corrcoef(y, answer),
+        "cost": -mean_cost(y, answer, pos_label=True, miss=3.0, alarm=1.0),
+    }  # fmt: skip
+    for metric, value in theirs.items():
+        setting = Setting(60, 140, 5, 1.0, "hinge", metric, (3.0, 1.0))
+        assert _check.of_rates(tpr, fpr, y.mean(), setting) == pytest.approx(value)
+
+
+def test_threshold_of_the_check_is_nearly_that_of_the_population():
+    rng = np.random.default_rng(1)
+    setting = Setting(40, 400, 5, 1.0, "hinge", "ba", (1.0, 1.0))
+    y = np.arange(440) < 40
+    cuts = [_check._threshold(rng.normal(size=440) + 2.0 * y, y, setting) for _ in range(40)]
+    assert np.mean(cuts) == pytest.approx(1.0, abs=4.0 * np.std(cuts) / np.sqrt(40) + 0.05)
+    assert np.std(cuts) < 0.35
+
+
+# ---- what it hands out
+
+
+def test_sampler_stands_in_a_pipeline():
+    X, y = gaussian(30, 120, 10)
+    advice = rbal.advise(X, y, **QUICK)
+    for best, kind in (
+        (("best mix", "trained"), rbal.RandomMixSampler), (("undersampling", "moved"), rbal.RandomMixSampler),
+        (("class weights", "trained"), FunctionSampler), (("as is", "moved"), FunctionSampler),
+    ):  # fmt: skip
+        advice.best = best
+        sampler = advice.sampler(random_state=0)
+        assert isinstance(sampler, kind)
+        assert set(make_pipeline(sampler, SVC(kernel="linear")).fit(X, y).predict(X)) <= {True, False}
+
+
+@pytest.mark.parametrize(
+    ("best", "metric"),
+    [
+        *((best, "ba") for best in SIMPLEST_FIRST if best[1] == "trained"),
+        (("as is", "moved"), "ba"), (("class weights", "moved"), "f1"), (("best mix", "moved"), "cost"),
+    ],
+)  # fmt: skip
+def test_pipeline_fits_the_table_as_it_was_given(best, metric):
+    X, y = mixed_table(120)
+    y = np.where(y, "yes", "no")
+    if metric == "f1":  # without names
+        X = X[["a", "b", "code"]].to_numpy()
+    advice = rbal.advise(X, y, metric, costs=(3.0, 1.0) if metric == "cost" else None, **QUICK)
+    advice.best = best
+    answers = advice.pipeline(random_state=0).fit(X, y).predict(X)
+    assert set(answers) <= {"yes", "no"}
+    assert balanced_accuracy_score(y, answers) > 0.5 or best == ("as is", "trained")
+
+
+def test_pipeline_of_a_sparse_table():
+    X, y = gaussian(30, 90, 10)
+    advice = rbal.advise(sparse.csr_array(X), y, **QUICK)
+    assert advice.pipeline().fit(sparse.csr_array(X), y).score(sparse.csr_array(X), y) > 0.5
+
+
+def test_words():
+    advice = rbal.advise(*gaussian(), **QUICK)
+    said = advice.explain()
+    assert f"{advice.table.loc[advice.best, 'predicted']:.3f}" in said
+    assert "one standard error" in said
+    assert f"Confidence: {advice.confidence} (60 positive and 600 negative samples)." in said
+
+
+def test_json_is_strict():
+    found = json.loads(rbal.advise(*gaussian(30, 90, 10), **QUICK).to_json(), parse_constant=pytest.fail)
+    assert found["agrees"] is None
+    assert found["table"][0]["mixing"] is None
+
+
+def test_figure():
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    advice = rbal.advise(*gaussian(30, 90, 10), **QUICK)
+    figure = advice.plot()
+    left, right = figure.axes
+    assert [tick.get_text() for tick in left.get_yticklabels()][-1] == "as is"
+    assert right.get_lines()[0].get_ydata() == pytest.approx(advice.curve["predicted"])
+    plt.close(figure)

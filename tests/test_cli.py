@@ -1,0 +1,291 @@
+"""The command, as a process of its own."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbal import _reading, cli
+
+ROOT = Path(__file__).parents[1]
+LABEL = "--label", "y"
+
+
+def run(*arguments, module="rbal", **kwargs):
+    """The command with these arguments; a traceback is never right."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, **kwargs)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def table(n_pos=40, n_neg=200, D=15, seed=0, shift=0.6):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(["yes", "no"], [n_pos, n_neg])
+    X = rng.normal(size=(n_pos + n_neg, D)) + shift * (y == "yes")[:, None]
+    return pd.DataFrame(X, columns=[f"x{j}" for j in range(D)]).assign(y=y).sample(frac=1.0, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    table().to_csv(path, index=False)
+    return path
+
+
+# ---- what it prints
+
+
+def test_text(path):
+    done = run("advise", path, *LABEL)
+    assert done.returncode == cli.OK
+    assert done.stderr == ""
+    assert "240 rows, 15 columns used (15 numeric; 15 features); positive: yes (40), negative: no (200)" in done.stdout
+    assert done.stdout.count("threshold moved") >= 5
+    assert re.search(r"^\* ", done.stdout, re.MULTILINE)
+    assert "Confidence: " in done.stdout
+    assert "one standard error" in done.stdout
+
+
+def test_json_and_page(path, tmp_path):
+    page = tmp_path / "report.html"
+    done = run("advise", path, *LABEL, "--metric", "f1", "--json", "--html", page, module="rbal.cli")
+    found = json.loads(done.stdout)
+    assert found["metric"] == "f1"
+    assert found["data"]["n_pos"] == 40
+    assert len(found["table"]) == 10
+    assert all(row["low"] <= row["predicted"] <= row["high"] for row in found["table"])
+    assert {"strategy", "threshold"} == set(found["recommended"])
+    text = page.read_text(encoding="utf-8")
+    HTMLParser().feed(text)
+    assert "<svg" in text
+    assert not re.search(r"<script|<link|<img|src=|@import|url\(http", text)  # nothing is fetched, nothing runs
+
+
+def test_check(path):
+    done = run("advise", path, *LABEL, "--check", "--repeats", 1, "--folds", 3, "--jobs", 1, "--json")
+    assert done.returncode in (cli.OK, cli.DISAGREE)
+    found = json.loads(done.stdout)
+    assert found["agrees"] is (done.returncode == cli.OK)
+    assert all(0.3 < row["measured"] <= 1.0 and row["measured_error"] > 0.0 for row in found["table"])
+
+
+def test_usage():
+    assert run().returncode == cli.USAGE
+    assert run("advise", "table.csv").returncode == cli.USAGE
+    assert run("advise", "table.csv", *LABEL, "--metric", "luck").returncode == cli.USAGE
+    assert run("--version").stdout.startswith("rbal ")
+
+
+def test_help_names_every_exit_code():
+    text = " ".join(run("advise", "--help").stdout.split())
+    assert "0 advice given; 1 the table cannot be used; 2 wrong usage; 3 --check found" in text
+
+
+# ---- files: the ways to write the same table
+
+
+def numbers(*arguments):
+    """What the command says in numbers."""
+    done = run(*arguments, "--json")
+    assert done.returncode == cli.OK, done.stderr
+    return [row["predicted"] for row in json.loads(done.stdout)["table"]]
+
+
+def read(path, **options):
+    return _reading.read(path, "y", **options)
+
+
+WAYS = ("semicolon", "tab", "gzip", "latin-1", "utf-16", "bom", "blank lines", "quotes", "crlf")
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_the_same_table_in_another_file(path, tmp_path, how):
+    frame, options, other = pd.read_csv(path), {}, tmp_path / "other.csv"
+    text = frame.to_csv(index=False)
+    if how == "gzip":
+        other = tmp_path / "other.csv.gz"
+        other.write_bytes(gzip.compress(text.encode()))
+    elif how == "semicolon":
+        other.write_text(frame.to_csv(index=False, sep=";"))
+    elif how == "tab":
+        other.write_text(frame.to_csv(index=False, sep="\t"))
+    elif how in ("latin-1", "utf-16"):
+        other.write_text(text.replace("x0", "é"), encoding=how)
+        options["encoding"] = how
+    elif how == "bom":
+        other.write_text(text, encoding="utf-8-sig")
+    elif how == "blank lines":
+        other.write_text(text.replace("yes\n", "yes\n\n", 5))
+    elif how == "quotes":
+        other.write_text(frame.assign(y=frame["y"]).to_csv(index=False, quoting=1))
+    else:
+        other.write_bytes(text.replace("\n", "\r\n").encode())
+    one, two = read(path).sample, read(other, **options).sample
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8)
+
+
+def test_blocks_do_not_matter(path, monkeypatch):
+    whole = read(path).sample
+    monkeypatch.setattr(_reading, "BLOCK", 1)  # 100 rows at a time
+    monkeypatch.setattr("rbal._table.MOST_FLOATS", 1000)  # rows are summed up, not held
+    for a, b in zip(whole, read(path).sample, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow")
+def test_parquet(path, tmp_path):
+    pd.read_csv(path).to_parquet(tmp_path / "t.parquet")
+    for a, b in zip(read(path).sample, read(tmp_path / "t.parquet").sample, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_columns_that_are_no_features(path):
+    data = read(path, drop=["x3", "x4"])
+    assert data.D == 13
+    assert "x3" not in data.columns
+
+
+# ---- bad input: one line that says what to do, and exit code 1
+
+
+def bad(*arguments, says, apart=False):
+    """The error, of a process ``apart`` or, which is quicker, of this one."""
+    arguments = ["advise", *map(str, arguments), "--quiet"]
+    if apart:
+        done = run(*arguments)
+        code, out, err = done.returncode, done.stdout, done.stderr
+    else:
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+            code = cli.main(arguments)
+        out, err = out.getvalue(), err.getvalue()
+    assert code == cli.BAD_INPUT
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("rbal: ")
+    assert says in line, line
+
+
+def write(tmp_path, text, name="t.csv"):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def csv_of(**columns):
+    return pd.DataFrame({**{"x": np.arange(20.0)}, "y": ["a", "b"] * 10, **columns}).to_csv(index=False)
+
+
+def test_no_such_file(tmp_path):
+    bad(tmp_path / "none.csv", *LABEL, says="there is no file", apart=True)
+
+
+def test_folder(tmp_path):
+    bad(tmp_path, *LABEL, says="is not a file")
+
+
+def test_no_such_column(path):
+    bad(path, "--label", "target", says="there is no column 'target' to be the label: there are 'x0', 'x1'", apart=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("\n\n", "holds no table"),
+        ("x,y\n", "no rows"),
+        (csv_of(y=["a", "b", "c", "d"] * 5), "more than two values ('a', 'b', 'c'"),
+        (csv_of(y=["a"] * 20), "always 'a'"),
+        (csv_of(x=[1.0] * 20), "no column varies ('x' is constant)"),
+        (csv_of(y=["a", None] * 10), "the label is missing in 10 rows"),
+        (csv_of(y=["a"] * 17 + ["b"] * 3), "'b' has 3 rows"),
+        (csv_of(x=[np.inf] + [1.0] * 19), "column 'x' holds infinite values"),
+        (csv_of().replace("5.0,b", "5.0,b,7,8"), "line 7"),
+        (csv_of().replace("5.0,b", "5.0,b,7"), "has 3 fields"),
+        (csv_of(z=1.0, w=np.arange(20.0)).replace("5.0,b,1.0,5.0", "5.0,b"), "has 2 fields and the header 4"),
+        (csv_of().replace("x", "é").encode("latin-1"), "is not in utf-8: name its encoding"),
+        (csv_of().encode("utf-16"), "--encoding utf-16"),
+        (b"\x00\x01\x02" * 1000, "is a binary file"),
+        (b"\x80\x04\x95pickle\n", "is not in utf-8"),
+        (b"PAR1garbage", "arquet"),
+    ],
+    ids=[
+        "empty", "blank", "header only", "three labels", "one label", "constant", "label missing", "few", "infinite",
+        "long row", "longer by one", "short row", "latin-1", "utf-16", "binary", "pickle", "parquet",
+    ],
+)  # fmt: skip
+def test_bad_table(tmp_path, text, says):
+    apart = any(word in says for word in ("more than two", "line 7", "latin-1"))
+    bad(write(tmp_path, text), *LABEL, says=says, apart=apart)
+
+
+def test_numbers_that_end(tmp_path, monkeypatch):
+    rows = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(300))
+    path = write(tmp_path, "x,y\n" + rows + "oops,a\n")
+    monkeypatch.setattr(_reading, "BLOCK", 1)
+    with pytest.raises(_reading.TableError, match="column 'x' begins with numbers but holds 'oops'"):
+        read(path)
+
+
+def test_bad_options(path):
+    bad(path, *LABEL, "--positive", "maybe", says="positive must be one of the labels, ")
+    bad(path, *LABEL, "--categorical", "z", says="there is no column 'z' to be categorical")
+    bad(path, *LABEL, "--metric", "cost", says="costs must be two numbers")
+    bad(path, *LABEL, "--C", "-1", says="C must be > 0, got -1")
+    bad(path, *LABEL, "--encoding", "klingon", says="there is no encoding 'klingon'")
+    bad(path, *LABEL, "--html", path / "no" / "page.html", says="page.html")
+
+
+def test_ten_gigabytes_of_nothing(tmp_path):
+    """A file that is far too large and no table is refused by its beginning."""
+    path = tmp_path / "huge.csv"
+    with open(path, "wb") as file:
+        file.truncate(10_000_000_000)  # takes no space: a hole
+    bad(path, *LABEL, says="is a binary file")
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_reading, "HEADER", 1000)
+    with pytest.raises(_reading.TableError, match="no line end"):
+        read(write(tmp_path, "x" * 2000))
+
+
+def test_nothing_in_a_file_is_obeyed(tmp_path):
+    """Names that are markup or terminal codes come out as text."""
+    frame = table().rename(columns={"x0": "<script>alert(1)</script>", "x1": "\x1b[31mred"})
+    frame["<script>alert(1)</script>"] = 1.0
+    frame.loc[frame.index[0], "\x1b[31mred"] = np.nan
+    path, page = tmp_path / "t.csv", tmp_path / "t.html"
+    frame.to_csv(path, index=False)
+    done = run("advise", path, *LABEL, "--html", page)
+    assert done.returncode == cli.OK, done.stderr
+    assert "\x1b" not in done.stdout
+    assert "<script" not in page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;" in page.read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_what_is_printed(tmp_path):
+    """Its two commands, in a folder of their own; numbers may differ in the last digit on another machine."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (make,) = re.findall(r'^python -c "(.*)"$', readme, re.MULTILINE)
+    (command,) = re.findall(r"^rbal (advise .*)$", readme, re.MULTILINE)
+    (shown,) = re.findall(r"```console\n(.*?)```", readme, re.DOTALL)
+    subprocess.run([sys.executable, "-c", make], check=True, cwd=tmp_path)
+    printed = run(*command.split(), cwd=tmp_path).stdout
+    number = re.compile(r"\d+\.\d+|\d+(?=%)")
+    assert number.sub("#", " ".join(shown.split())) == number.sub("#", " ".join(printed.split()))
+    pairs = zip(number.findall(shown), number.findall(printed), strict=True)
+    assert all(abs(float(a) - float(b)) <= (0.005 if "." in a else 3) for a, b in pairs)

@@ -1,0 +1,201 @@
+"""The study of chapter 15: its tables, its trials and its stored results."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.svm import SVC
+
+from rbal import experiments
+
+ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = ("breast_cancer", "digits", "wine")  # with scikit-learn
+
+
+@pytest.fixture(autouse=True)
+def tools_on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+
+
+@pytest.fixture
+def study():
+    return importlib.import_module("study")
+
+
+@pytest.fixture
+def study_tables():
+    return importlib.import_module("study_tables")
+
+
+# ---- the tables
+
+
+def test_shipped_tables_obey_the_rules(study_tables):
+    names = study_tables.tables(SHIPPED)
+    assert len(names) == len(set(names)) >= 4
+    for name in names:
+        table = study_tables.table(name)
+        n_pos, n_neg = np.sum(table.y > 0), np.sum(table.y < 0)
+        assert n_pos >= study_tables.MINORITY
+        assert n_neg >= study_tables.RATIO * n_pos
+        assert len(table.X) == n_pos + n_neg <= study_tables.ROWS
+    per_source = pd.Series([name.split(" ")[0] for name in names]).value_counts()
+    assert per_source.max() <= 2
+
+
+def test_smallest_class_comes_first(study_tables):
+    name = study_tables.tables(["digits"])[0]
+    _, labels = study_tables._cut("digits")
+    assert labels.value_counts()[name.split(" ")[1]] == labels.value_counts().min()
+
+
+def test_roles_are_a_matter_of_the_source_alone(study_tables):
+    roles = {source: study_tables.role(f"{source} a") for source in study_tables.SOURCES}
+    assert roles == {source: study_tables.role(f"{source} other class") for source in study_tables.SOURCES}
+    share = np.mean([role == "design" for role in roles.values()])
+    assert 0.2 < share < 0.5  # one in three, of 41
+
+
+def test_texts_are_read_as_they_are(study_tables, tmp_path, monkeypatch):
+    lines = ["@relation r", "% note", "@data", "", "1, red,?, a", "2.5,blue , 7,b", " 3,<null>,8,a"]
+    (tmp_path / "odd.dat").write_text("\n".join(lines))
+    (tmp_path / "__init__.py").write_text("raise SystemExit('code of a data package was run')")
+    monkeypatch.syspath_prepend(str(tmp_path.parent))
+    monkeypatch.setitem(study_tables.SOURCES, "odd", study_tables.Source((tmp_path.name, "{0}.dat")))
+    X, labels = study_tables._read("odd")
+    assert labels.tolist() == ["a", "b", "a"]
+    assert X[0].tolist() == [1.0, 2.5, 3.0]
+    assert X[1].tolist()[:2] == ["red", "blue"]
+    assert X[1].isna().tolist() == [False, False, True]
+    np.testing.assert_array_equal(X[2], [np.nan, 7.0, 8.0])
+
+
+def test_large_sources_are_cut_in_proportion(study_tables, monkeypatch):
+    labels = pd.Series(np.repeat(["a", "b", "c"], [600, 2400, 7000]))
+    monkeypatch.setattr(study_tables, "_read", lambda source: (pd.DataFrame({0: np.arange(10_000)}), labels))
+    X, kept = study_tables._cut.__wrapped__("any")
+    assert kept.value_counts().reindex(["a", "b", "c"]).tolist() == pytest.approx([120, 480, 1400], abs=1)
+    assert X[0].is_unique
+    assert (labels[X[0]].to_numpy() == kept.to_numpy()).all()
+
+
+# ---- what a trial is made of
+
+
+def test_folds_are_a_partition_coded_by_the_training_part(study):
+    seen = []
+    for fold in range(study.FOLDS):
+        (X, y), (X_test, y_test) = study.fold_of("wine 1", 0, fold)
+        np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=1e-9)
+        np.testing.assert_allclose(X.std(axis=0), 1.0)
+        assert np.abs(X_test.mean(axis=0)).max() > 1e-3
+        assert len(y) + len(y_test) == 178
+        seen.append(len(y_test))
+    assert sum(seen) == 178
+
+
+def test_scarce_folds_keep_their_test_part(study):
+    (_, y), (_, y_test) = study.fold_of("wine 1", 1, 2)
+    (_, few), (_, same) = study.fold_of("wine 1", 1, 2, study.SCARCE)
+    assert np.sum(few > 0) == study.SCARCE < np.sum(y > 0)
+    assert np.sum(few < 0) == np.sum(y < 0)
+    np.testing.assert_array_equal(same, y_test)
+
+
+def test_weights_are_what_the_samplers_and_scikit_learn_do(study):
+    y = np.repeat([1, -1], [10, 35])
+    under, over, mix = (
+        study.weights(y, name, m, 0) for name, m in (("undersampling", None), ("oversampling", None), ("mix", 0.4))
+    )
+    assert under[y > 0].sum() == under[y < 0].sum() == 10
+    assert over[y > 0].sum() == over[y < 0].sum() == 35
+    assert mix[y > 0].sum() == mix[y < 0].sum() == 20
+    X = np.random.default_rng(0).normal(size=(45, 3)) + 0.5 * y[:, None]
+    ours = SVC(kernel="linear").fit(X, y, sample_weight=study.weights(y, "class weights", None, 0))
+    theirs = SVC(kernel="linear", class_weight="balanced").fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+
+
+def test_tuned_threshold_is_the_best_of_all(study):
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(200) < 0.2, 1, -1)
+    scores = np.round(rng.normal(size=200) + 0.7 * y, 1)  # with ties
+    cuts = np.concatenate([[-9.0], np.unique(scores) + 0.05])
+    best = max(study.accuracy(scores, y, cut) for cut in cuts)
+    cut = study.tuned(scores, y)
+    assert study.accuracy(scores, y, cut) == pytest.approx(best, abs=1e-12)
+    assert study.accuracy(scores, y, cut) == pytest.approx(balanced_accuracy_score(y, np.where(scores > cut, 1, -1)))
+
+
+def test_gaussian_accuracy_is_that_of_normal_scores(study):
+    rng = np.random.default_rng(2)
+    y = np.repeat([1, -1], 100_000)
+    scores = np.where(y > 0, rng.normal(0.3, 2.0, y.size), rng.normal(-1.0, 0.5, y.size))
+    error = 0.5 / np.sqrt(100_000)
+    assert study.gaussian(scores, y) == pytest.approx(study.accuracy(scores, y), abs=4 * error)
+
+
+# ---- the run
+
+
+def test_small_run_goes_on_and_agrees_with_what_is_stored(study, tmp_path):
+    grid = [cell for cell in study.cells(["wine 1"], 1) if cell["fold"] == 0]
+    arguments = {"trials": 1, "seed": study.SEED, "n_jobs": 1, "progress": False}
+    for trial, columns, tolerance in (
+        (study.measured, list(study.REMEDIES), 1e-4),
+        (study.foreseen, ["as is", "undersampling", "oversampling", "class weights"], 1e-3),
+    ):
+        store = tmp_path / trial.__name__
+        first = experiments.run(trial, grid[:1], store=store, **arguments)
+        both = experiments.run(trial, grid, store=store, **arguments)
+        pd.testing.assert_frame_equal(both[:1], first, check_flags=False)
+        study.write(both, tmp_path / f"study_{trial.__name__}.csv", "a test")
+        written = study.load(trial.__name__, tmp_path)
+        stored = study.load(trial.__name__).loc[written.index]
+        np.testing.assert_allclose(written[columns], stored[columns], atol=tolerance)
+
+
+def test_regret_is_counted_from_the_best_of_each_table(study):
+    index = pd.MultiIndex.from_product([["a", "b"], [0], [0], [0, 1]], names=study.FOLD)
+    found = pd.DataFrame({"one": [0.9, 0.7, 0.5, 0.5], "two": [0.7, 0.7, 0.6, 0.8]}, index)
+    regrets = study.regrets(found).set_index(["table", "rule"])
+    assert regrets.regret.loc[("a", "one")] == regrets.regret.loc[("b", "two")] == 0.0
+    assert regrets.regret.loc[("a", "two")] == pytest.approx(0.1)
+    assert regrets.error.loc[("a", "two")] == pytest.approx(0.1)
+    assert regrets.regret.loc[("b", "one")] == pytest.approx(0.2)
+
+
+def test_advice_is_credited_with_what_it_named(study):
+    index = pd.MultiIndex.from_product([["a"], [0], [0], [0, 1, 2]], names=study.FOLD)
+    measured = pd.DataFrame({name: 0.5 + 0.01 * k for k, name in enumerate(study.REMEDIES)}, index)
+    rows = [("class weights", "trained"), ("best mix", "trained"), ("best mix", "moved")]
+    foreseen = pd.DataFrame(
+        {"advised": [study.ROWS.index(row) for row in rows], "measured, trained": 0.9, "measured, moved": np.nan}, index
+    )
+    found = study.remedies(measured, foreseen)
+    assert found["advice"].tolist() == [measured["class weights"].iloc[0], 0.9, measured["oversampling, tuned"].iloc[0]]
+
+
+# ---- what is stored
+
+
+def test_stored_results_are_complete(study, study_tables):
+    measured, foreseen = study.load("measured"), study.load("foreseen")
+    assert measured.index.equals(foreseen.index)
+    assert measured.index.is_unique
+    listed = study.listed()
+    assert set(listed.index) == set(measured.index.unique("table"))
+    roles = listed["role"].sort_index()
+    assert roles.tolist() == [study_tables.role(name) for name in roles.index]
+    assert (listed["positives"] >= study_tables.MINORITY).all()
+    assert (listed["rows"] - listed["positives"] >= study_tables.RATIO * listed["positives"]).all()
+    assert (roles == "judge").sum() >= 30
+    folds = measured.groupby(level=["table", "minority"]).size().unstack()
+    assert folds.loc[roles == "judge"].nunique().tolist() == [1, 1]
+    assert (folds.loc[roles == "design"] == study.FOLDS).all(axis=None)
+    values = measured[list(study.REMEDIES)].to_numpy()
+    assert ((values >= 0.0) & (values <= 1.0)).all()
+    assert sum(path.stat().st_size for path in study.RESULTS.glob("study_*.csv")) < 1_000_000

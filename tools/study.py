@@ -1,0 +1,282 @@
+"""The study of chapter 15: what a linear SVM gains from each remedy on real tables, and what the theory foresaw.
+
+    make study                                                      (hours: everything)
+    python tools/study.py --table "wine 1" --repeats 1 --stores _build/small --out _build/small
+
+Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
+and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else. Results are
+written fold by fold into _build/study and are not computed again; tables of them, and a list of all tables, go
+to book/_data.
+"""
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import study_tables
+from imblearn.over_sampling import SMOTE
+from scipy.special import ndtr
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+from tqdm.auto import tqdm
+
+import rbal
+from rbal import RandomMixSampler, experiments
+
+SEED, REPEATS, FOLDS = 2026, 3, 5
+STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c
+RARE = 0.01  # levels of a category in a smaller share of the rows count as one
+C = 1.0
+DRAWS = 100  # behind the intervals of a prediction
+STRATEGIES = ("as is", "undersampling", "oversampling", "best mix", "class weights")
+ROWS = [(strategy, threshold) for strategy in STRATEGIES for threshold in ("trained", "moved")]  # of rbal.advise
+SCARCE = 25  # positives of a training set in the second half of the study
+REMEDIES = (
+    "as is", "as is, tuned", "undersampling", "undersampling, tuned", "oversampling", "oversampling, tuned",
+    "class weights", "class weights, tuned", *(f"mix {t:g}" for t in STEPS), "SMOTE",
+)  # fmt: skip
+FOLD = ["table", "minority", "repeat", "fold"]
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "book" / "_data"
+
+
+def learner():
+    """Linear SVM as scikit-learn has it by default, solved exactly: hinge loss, C = 1, free intercept."""
+    return SVC(kernel="linear", C=C, cache_size=500)
+
+
+def encoder():
+    """What a user of a linear SVM does first: fill gaps, one-hot encode, standardise, drop what is constant."""
+    text = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="missing"),
+        OneHotEncoder(min_frequency=RARE, handle_unknown="infrequent_if_exist", sparse_output=False),
+    )
+    columns = make_column_transformer(
+        (SimpleImputer(strategy="median"), make_column_selector(dtype_include="number")),
+        (text, make_column_selector(dtype_exclude="number")),
+    )
+    return make_pipeline(columns, VarianceThreshold(), StandardScaler())
+
+
+def fold_of(name, repeat, fold, minority=0):
+    """Training and test part of one fold, encoded by the training part: (X, y), (X_test, y_test).
+
+    The same for every remedy. With ``minority`` the training part keeps that many positives at most.
+    """
+    table = study_tables.table(name)
+    seed = np.random.SeedSequence([SEED, repeat, *name.encode()])
+    split = StratifiedKFold(FOLDS, shuffle=True, random_state=int(seed.generate_state(1)[0]))
+    train, test = list(split.split(table.X, table.y))[fold]
+    if minority:
+        positive = np.flatnonzero(table.y[train] > 0)
+        dropped = np.random.default_rng(seed.spawn(fold + 1)[fold]).permutation(positive)[minority:]
+        train = np.delete(train, dropped)
+    encode = encoder().fit(table.X.iloc[train])
+    parts = (encode.transform(table.X.iloc[part]) for part in (train, test))
+    return tuple(zip(parts, (table.y[train], table.y[test]), strict=True))
+
+
+def measured(rng, table, minority, repeat, fold):
+    """Balanced accuracy of every remedy on one fold, and what may explain it."""
+    (X, y), test = fold_of(table, repeat, fold, minority)
+    ratio = np.sum(y < 0) / np.sum(y > 0)
+    mixings = {f"mix {t:g}": (ratio**t - 1.0) / (ratio - 1.0) for t in STEPS}
+    out = {"n_pos": int(np.sum(y > 0)), "n_neg": int(np.sum(y < 0)), "D": X.shape[1]}
+    inner = StratifiedKFold(5, shuffle=True, random_state=_dice(rng))
+    for name in ("as is", "undersampling", "oversampling", "class weights", *mixings):
+        weight = weights(y, name, mixings.get(name), _dice(rng))
+        clf = learner().fit(X, y, sample_weight=weight)
+        scores = clf.decision_function(test[0])
+        out[name] = accuracy(scores, test[1])
+        if name in mixings:
+            continue
+        held_out = unseen(X, y, weight, inner)
+        out[f"{name}, tuned"] = accuracy(scores, test[1], tuned(held_out, y))
+        out[f"{name}, middle"] = accuracy(scores, test[1], middle(held_out, y))
+        if name in ("as is", "oversampling"):
+            out[f"{name}, train"] = accuracy(clf.decision_function(X), y)
+            out[f"{name}, gauss"] = gaussian(held_out, y)
+            out[f"{name}, held out"] = accuracy(held_out, y)
+    smote = SMOTE(random_state=_dice(rng)).fit_resample(X, y)
+    out["SMOTE"] = accuracy(learner().fit(*smote).decision_function(test[0]), test[1])
+    return out
+
+
+def foreseen(rng, table, minority, repeat, fold):
+    """What rbal.advise says from the training part of one fold, and how the mixtures that it names fare."""
+    (X, y), test = fold_of(table, repeat, fold, minority)
+    advice = rbal.advise(X, y, C=C, loss="hinge", draws=DRAWS, random_state=_dice(rng), progress=False)
+    out = {}
+    for row in ROWS:
+        predicted = advice.table.loc[row]
+        out[_label(*row)] = predicted["predicted"]
+        out[f"{_label(*row)}, low"], out[f"{_label(*row)}, high"] = predicted["low"], predicted["high"]
+    out |= {"advised": ROWS.index(advice.best), "notes": len(advice.notes)}
+    out["confidence"] = ("low", "moderate", "high").index(advice.confidence)
+    inner = StratifiedKFold(5, shuffle=True, random_state=_dice(rng))
+    for threshold in ("trained", "moved"):
+        out[f"mixing, {threshold}"] = mixing = advice.table.loc[("best mix", threshold), "mixing"]
+        out[f"measured, {threshold}"] = math.nan  # the best mixture is oversampling, which is measured already
+        if mixing < 1.0:
+            weight = weights(y, "best mix", mixing, _dice(rng))
+            scores = learner().fit(X, y, sample_weight=weight).decision_function(test[0])
+            cut = tuned(unseen(X, y, weight, inner), y) if threshold == "moved" else 0.0
+            out[f"measured, {threshold}"] = accuracy(scores, test[1], cut)
+    return out
+
+
+def weights(y, name, mixing, dice):
+    """What a remedy makes of a training set, as sample weights: a row that is there twice has weight 2."""
+    if name == "as is":
+        return np.ones(len(y))
+    if name == "class weights":
+        return 0.5 * len(y) / np.where(y > 0, np.sum(y > 0), np.sum(y < 0))
+    mixing = {"undersampling": 0.0, "oversampling": 1.0}.get(name, mixing)
+    sampler = RandomMixSampler(mixing=mixing, random_state=dice)
+    sampler.fit_resample(y[:, None], y)
+    return np.bincount(sampler.sample_indices_, minlength=len(y)).astype(float)
+
+
+def accuracy(scores, y, threshold=0.0):
+    """Balanced accuracy."""
+    return 0.5 * (np.mean(scores[y > 0] > threshold) + np.mean(scores[y < 0] <= threshold))
+
+
+def gaussian(scores, y):
+    """Balanced accuracy that normal scores would have, of the same mean and variance in each class."""
+    z = [scores[y == label].mean() / scores[y == label].std() for label in (1, -1)]
+    return 0.5 * (ndtr(z[0]) + ndtr(-z[1]))
+
+
+def tuned(scores, y):
+    """Threshold of the best balanced accuracy, midway between two scores."""
+    order = np.argsort(scores)
+    steps = np.where(y[order] > 0, -1.0 / np.sum(y > 0), 1.0 / np.sum(y < 0))
+    gain = np.cumsum(steps)  # of a threshold above each score, over one below them all
+    gain[np.flatnonzero(np.diff(scores[order]) == 0.0)] = -np.inf
+    best = int(np.argmax(gain[:-1]))
+    return 0.5 * (scores[order[best]] + scores[order[best + 1]])
+
+
+def middle(scores, y):
+    """Threshold midway between the class means."""
+    return 0.5 * (scores[y > 0].mean() + scores[y < 0].mean())
+
+
+def unseen(X, y, weight, split):
+    """Scores of rows by classifiers that did not see them; a row of weight 0 is scored too."""
+    return cross_val_predict(learner(), X, y, cv=split, method="decision_function", params={"sample_weight": weight})
+
+
+def _label(strategy, threshold):
+    """Name of a remedy in the results: a moved threshold was tuned on held-out scores."""
+    return f"{strategy}, tuned" if threshold == "moved" else strategy
+
+
+def _dice(rng):
+    return int(rng.integers(2**31))
+
+
+def cells(names, repeats):
+    """Folds of all tables, with all positives and with few: tables that judge several times, those for design once."""
+    roles = [("judge", 0), ("design", 0), *(("judge", repeat) for repeat in range(1, repeats))]
+    return [
+        {"table": name, "minority": minority, "repeat": repeat, "fold": fold}
+        for role, repeat in roles
+        for minority in (0, SCARCE)
+        for name in names
+        if study_tables.role(name) == role
+        for fold in range(FOLDS)
+    ]
+
+
+def described(name):
+    """What is known of a table beside its results: its role, its size, and how much wider the positives are.
+
+    The width is the ratio of standard deviations, positives over negatives, of the scores that a ridge regression on
+    the labels gives to held-out rows.
+    """
+    table = study_tables.table(name)
+    X, split = encoder().fit_transform(table.X), StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+    scores = cross_val_predict(RidgeClassifier(0.05 * len(X)), X, table.y, cv=split, method="decision_function")
+    positive = table.y > 0
+    return {
+        "table": name,
+        "role": study_tables.role(name),
+        "rows": len(X),
+        "positives": int(positive.sum()),
+        "columns": table.X.shape[1],
+        "features": X.shape[1],
+        "width": round(float(scores[positive].std() / scores[~positive].std()), 3),
+    }
+
+
+def write(table, path, command):
+    """Results fold by fold, four digits, under a header that says where they come from."""
+    told = {name: table.attrs[name] for name in ("seed", "rbal", "numpy", "python", "started")}
+    header = [f"Made by `{command}`: see tools/study.py.", ", ".join(f"{k} {v}" for k, v in told.items())]
+    body = table.drop(columns=["trial", "seed", "seconds"]).round(4).to_csv(index=False)
+    path.write_text("".join(f"# {line}\n" for line in header) + body)
+
+
+def load(name, folder=RESULTS):
+    """Stored results, "measured" or "foreseen", by table, minority, repeat and fold."""
+    return pd.read_csv(folder / f"study_{name}.csv", comment="#").set_index(FOLD)
+
+
+def listed(folder=RESULTS):
+    """Stored list of the tables, by name."""
+    return pd.read_csv(folder / "study_tables.csv", index_col="table")
+
+
+def remedies(measured, foreseen):
+    """Balanced accuracy of every remedy and of the advice followed, fold by fold."""
+    found = measured[list(REMEDIES)].copy()
+    found["best mix"] = foreseen["measured, trained"].fillna(found["oversampling"])
+    found["best mix, tuned"] = foreseen["measured, moved"].fillna(found["oversampling, tuned"])
+    column = [found.columns.get_loc(_label(*ROWS[row])) for row in foreseen["advised"].astype(int)]
+    found["advice"] = found.to_numpy()[np.arange(len(found)), column]
+    return found
+
+
+def regrets(found):
+    """How far each rule is behind the best of them on every table, and the standard error of that over the folds."""
+    rows = []
+    for (table, minority), part in found.groupby(level=["table", "minority"], sort=False):
+        best = part[part.mean().idxmax()]
+        for rule in part:
+            behind = best - part[rule]
+            rows.append((table, minority, rule, behind.mean(), behind.std() / np.sqrt(len(part))))
+    return pd.DataFrame(rows, columns=["table", "minority", "rule", "regret", "error"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", action="append", help="only this one (may be given several times)")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="of the cross-validation, %(default)s by default")
+    parser.add_argument("--n-jobs", type=int, default=1, help="workers")
+    parser.add_argument("--stores", type=Path, default=ROOT / "_build" / "study", help="folder of what is done already")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the three tables of results")
+    options = parser.parse_args()
+    options.stores.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    names = options.table or study_tables.tables()
+    tables = pd.DataFrame([described(name) for name in tqdm(names, desc="tables")])
+    tables.to_csv(options.out / "study_tables.csv", index=False)
+    grid = cells(names, options.repeats)
+    for trial in (measured, foreseen):
+        store = options.stores / f"{trial.__name__}.jsonl"
+        table = experiments.run(trial, grid, trials=1, seed=SEED, store=store, n_jobs=options.n_jobs)
+        write(table, options.out / f"study_{trial.__name__}.csv", "make study")
+
+
+if __name__ == "__main__":
+    main()
