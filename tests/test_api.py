@@ -14,7 +14,15 @@ import rbal
 
 HEAVY = ("numba", "scipy", "torch", "matplotlib", "ipywidgets", "sklearn", "pandas")
 FUNCTIONS = sorted(name for name in rbal.__all__ if inspect.isfunction(getattr(rbal, name)))
-MODULES = ("advice", "experiments", "strategies", "widgets", "datasets.synthetic", "datasets.images", "datasets.lattice")
+MODULES = (
+    "advice",
+    "experiments",
+    "strategies",
+    "widgets",
+    "datasets.synthetic",
+    "datasets.images",
+    "datasets.lattice",
+)
 
 
 def public_functions(module):
