@@ -24,6 +24,7 @@ _HOME = {
     "SphericalPerceptron": "learners",
     "LinearSVM": "learners",
     "RandomMixSampler": "samplers",
+    "RBM": "rbm",
 }
 _MODULES = (
     "datasets",
@@ -36,6 +37,7 @@ _MODULES = (
     "moments",
     "phases",
     "plotting",
+    "rbm",
     "saddle",
     "samplers",
     "strategies",
