@@ -23,6 +23,8 @@ _HOME = {
     "gardner_capacity": "limits",
     "SphericalPerceptron": "learners",
     "LinearSVM": "learners",
+    "LikelihoodInformedSampler": "samplers",
+    "RBMSMOTE": "samplers",
     "RandomMixSampler": "samplers",
     "RBM": "rbm",
 }
