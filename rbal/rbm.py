@@ -1,11 +1,14 @@
 r"""Restricted Boltzmann machines: a generative model of one class.
 
-Visible units :math:`v_1 \dots v_L`, binary or with states 0 … Q-1, and hidden units :math:`z_1 \dots z_M`, binary or
-Gaussian, have probability
+Visible units :math:`v_1 \dots v_L`, binary or with states :math:`0 \dots Q-1`, and hidden units
+:math:`z_1 \dots z_M`, binary or Gaussian, have the probability
 
-.. math:: p(v, z) \propto \exp\Big(\sum_i h_i(v_i) + \sum_\mu c_\mu z_\mu + \sum_{i\mu} w_{i\mu}(v_i)\, z_\mu\Big),
+.. math:: p(v, z) = \frac1Z \exp\Big(\sum_i h_i(v_i) + \sum_\mu c_\mu z_\mu + \sum_{i\mu} w_{i\mu}(v_i)\, z_\mu\Big),
 
-with an extra weight :math:`e^{-z_\mu^2/2}/\sqrt{2\pi}` for Gaussian units.
+with an extra factor :math:`e^{-z_\mu^2/2}/\sqrt{2\pi}` for each Gaussian unit. Summed over the hidden units it is
+:math:`p(v) = e^{-F(v)}/Z`, with the free energy :math:`F(v) = -\sum_i h_i(v_i) - \sum_\mu \Gamma(I_\mu)` of the inputs
+:math:`I_\mu = c_\mu + \sum_i w_{i\mu}(v_i)`, where :math:`\Gamma(I) = \log(1 + e^I)` for binary hidden units and
+:math:`I^2/2` for Gaussian ones. Binary visible units have :math:`h_i(v) = h_i v` and :math:`w_{i\mu}(v) = w_{i\mu} v`.
 """
 
 import numpy as np
@@ -13,17 +16,23 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import trange
 
-from . import _rbm_training
-from ._rbm_layers import hidden_layer, visible_layer
-from ._rbm_machine import Machine, by_rows
+from . import _rbm_store, _rbm_training
+from ._rbm_layers import HIDDEN, visible_layer
+from ._rbm_machine import by_rows, in_pieces, seeds, workers
 from ._rbm_partition import LogPartition, annealed, enumerable, enumerated
 from ._validation import number, one_of, positive_int, states
 
 __all__ = ["RBM", "LogPartition"]
 
+CHAINS_AT_ONCE = 250  # in one piece of work of ``sample``
+SLOWEST = 0.01  # of the learning rate is left at the end
+
 
 class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Restricted Boltzmann machine with binary or categorical visible units.
+
+    Trained by persistent contrastive divergence with centred gradients. Visible fields start at the log-odds of the
+    data, each state counted half a time more than it is seen, so that a site that never changes does no harm.
 
     Parameters
     ----------
@@ -32,38 +41,61 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_states : int
         Number Q of states of each visible unit, coded 0 … Q-1.
     hidden : {"bernoulli", "gaussian"}
-        Hidden units 0 and 1, or real ones.
+        Hidden units 0 and 1, or real ones of unit variance.
     n_epochs : int
         Passes over the data.
     batch_size : int
-        Samples to an update.
+        Samples to an update, about: batches of an epoch are as equal as they can be.
     n_chains : int
-        Persistent Markov chains that estimate the means of the model.
+        Persistent Markov chains that stand for the model.
     n_gibbs : int
-        Steps of these chains between two updates.
+        Steps of each chain between two updates.
     learning_rate : float
-        Step of an update.
+        Step of an update in the first half of the epochs; in the second half it falls linearly to a hundredth.
     l2 : float
-        Penalty l2·‖w‖² on the mean log-likelihood.
+        Strength of the penalty: what is maximised is the mean log-likelihood less l2·Σw².
     ais_every : int, optional
-        Epochs between two estimates of the log-likelihood during training; None for none.
+        Epochs from one estimate of the log-likelihood to the next during training; None for no such estimates.
     warm_start : bool
-        Whether ``fit`` goes on from an earlier (perhaps interrupted) one, to ``n_epochs`` in all.
+        Whether ``fit`` goes on where an earlier one (an interrupted one, perhaps) came to, up to ``n_epochs`` in all.
     random_state : int, Generator or None
-        Seed of all that is random in training.
+        Seed of everything random in training.
     progress : bool
         Whether to show a progress bar.
 
     Attributes
     ----------
     weights_ : (L, M) or (L, Q, M) array
+        w; with zero sum over the states when Q > 2.
     fields_ : (L,) or (L, Q) array
+        h, likewise.
     biases_ : (M,) array
-        Of the hidden units.
+        c, of the hidden units.
     history_ : dict of arrays
-        ``pseudo_likelihood``, ``reconstruction_error`` and ``log_likelihood`` after each epoch.
+        After each epoch, as means over up to 500 training samples: ``pseudo_likelihood``, the sum over sites of
+        log p(v_i | the other sites), from a few sites of each sample; ``reconstruction_error``, the probability that a
+        site comes out wrong when v is drawn anew given the means of the hidden units; ``log_likelihood``, NaN in epochs
+        without an estimate.
     n_epochs_ : int
         Epochs so far.
+    n_features_in_ : int
+        Number L of sites.
+    feature_names_in_ : (L,) array
+        Their names, when X has any.
+
+    Notes
+    -----
+    An interrupted ``fit`` leaves the machine as it was after its last complete epoch. ``fit`` with ``warm_start``, or
+    ``partial_fit``, then goes on exactly as if nothing had happened. A seed gives the same machine with any number of
+    threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.repeat([[0, 0, 1, 1], [1, 1, 0, 0]], 50, axis=0)
+    >>> rbm = RBM(2, n_epochs=500, l2=0.0, random_state=0, progress=False).fit(X)
+    >>> print(np.exp(rbm.score_samples([[0, 0, 1, 1], [0, 1, 0, 1]])).round(1))
+    [0.5 0. ]
     """
 
     def __init__(
@@ -111,12 +143,14 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        n_epochs = self._check_params()
         going_on = self.warm_start and hasattr(self, "_training")
-        X = self._check(X, reset=not going_on)
+        X = self._states(X, reset=not going_on)
         if not going_on:
             self._start(X)
-        for _ in trange(self.n_epochs_, self.n_epochs, disable=not self.progress, desc="RBM", unit="epoch"):
-            self._epoch(X)
+        with workers(2) as pool:
+            for _ in trange(self.n_epochs_, n_epochs, desc="RBM", unit="epoch", disable=not self.progress):
+                self._epoch(X, pool)
         return self
 
     def partial_fit(self, X, y=None):
@@ -133,56 +167,93 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
+        self._check_params()
         first = not hasattr(self, "_training")
-        X = self._check(X, reset=first)
+        X = self._states(X, reset=first)
         if first:
             self._start(X)
-        self._epoch(X)
+        with workers(2) as pool:
+            self._epoch(X, pool)
         return self
 
-    def _check(self, X, reset):
-        X = validate_data(self, X, dtype=None, reset=reset)
-        return states("X", X, positive_int("n_states", self.n_states))
+    def _check_params(self):
+        one_of("hidden", self.hidden, tuple(HIDDEN))
+        for name in ("n_hidden", "batch_size", "n_chains", "n_gibbs"):
+            positive_int(name, getattr(self, name))
+        if self.ais_every is not None:
+            positive_int("ais_every", self.ais_every)
+        number("learning_rate", self.learning_rate, 0.0, open_low=True)
+        number("l2", self.l2, 0.0)
+        return positive_int("n_epochs", self.n_epochs)
+
+    def _states(self, X, reset=False):
+        Q = positive_int("n_states", self.n_states)
+        if Q < 2:
+            raise ValueError(f"n_states must be at least 2, got {Q}")
+        X = states("X", validate_data(self, X, dtype="numeric", reset=reset), Q)
+        return X.astype(np.int8 if Q <= 128 else np.int32)
 
     def _start(self, X):
-        one_of("hidden", self.hidden, ("bernoulli", "gaussian"))
-        visible = visible_layer(X.shape[1], self.n_states)
-        hidden = hidden_layer(positive_int("n_hidden", self.n_hidden), self.hidden)
-        rng = np.random.default_rng(self.random_state)
-        self.n_epochs_ = 0
-        self._publish(_rbm_training.start(X, visible, hidden, positive_int("n_chains", self.n_chains), rng))
+        visible, hidden = visible_layer(X.shape[1], self.n_states), HIDDEN[self.hidden](self.n_hidden)
+        rng = seeds(np.random.default_rng(self.random_state), 1)[0]
+        self._publish(_rbm_training.start(X, visible, hidden, self.n_chains, rng))
 
-    def _epoch(self, X):
-        rate = number("learning_rate", self.learning_rate, 0.0, open_low=True)
-        rate *= min(1.0, max(0.05, 2.0 * (1.0 - self.n_epochs_ / self.n_epochs)))
-        training = _rbm_training.epoch(
-            self._training,
-            X,
-            positive_int("batch_size", self.batch_size),
-            positive_int("n_gibbs", self.n_gibbs),
-            rate,
-            number("l2", self.l2, 0.0),
-        )
-        self._publish(training)
-        self.n_epochs_ += 1
+    def _epoch(self, X, pool):
+        done = self.n_epochs_
+        rate = self.learning_rate * max(SLOWEST, min(1.0, 2.0 * (1.0 - done / self.n_epochs)))
+        self._publish(_rbm_training.epoch(self._training, X, self.batch_size, self.n_gibbs, rate, self.l2, pool))
+        if self.ais_every is not None and (done + 1) % self.ais_every == 0:
+            self._training.history[-1]["log_likelihood"] = self.score(_rbm_training.monitored(X))
 
     def _publish(self, training):
-        self._training = training
-        machine = training.machine
-        L, Q = machine.visible.n, machine.visible.n_states
-        self.weights_ = machine.W if Q == 2 else machine.W.reshape(L, Q, -1)
-        self.fields_ = machine.b if Q == 2 else machine.b.reshape(L, Q)
-        self.biases_ = machine.c
-        self.history_ = {name: np.array(values) for name, values in training.history.items()}
         self._log_partition = None
-
-    @property
-    def _n_features_out(self):
-        return len(self.biases_)
+        self._training = training
 
     def _machine(self):
         check_is_fitted(self)
         return self._training.machine
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_training")
+
+    def _parameters(self, name):
+        # a property that is missing before fit, as attributes of scikit-learn are
+        if not hasattr(self, "_training"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r} before it is fitted")
+        return self._training
+
+    @property
+    def weights_(self):
+        """Couplings w between the layers."""
+        machine = self._parameters("weights_").machine
+        return machine.W if self.n_states == 2 else machine.visible.by_state(machine.W)
+
+    @property
+    def fields_(self):
+        """Fields h on the visible units."""
+        machine = self._parameters("fields_").machine
+        return machine.b if self.n_states == 2 else machine.visible.by_state(machine.b)
+
+    @property
+    def biases_(self):
+        """Fields c on the hidden units."""
+        return self._parameters("biases_").machine.c
+
+    @property
+    def history_(self):
+        """How training went, epoch by epoch."""
+        history = self._parameters("history_").history
+        names = ("pseudo_likelihood", "reconstruction_error", "log_likelihood")
+        return {name: np.array([epoch.get(name, np.nan) for epoch in history]) for name in names}
+
+    @property
+    def n_epochs_(self):
+        """Epochs so far."""
+        return len(self._parameters("n_epochs_").history)
+
+    @property
+    def _n_features_out(self):
+        return len(self.biases_)
 
     def free_energy(self, X):
         """F(v), for which p(v) = exp(-F(v))/Z.
@@ -197,10 +268,10 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (n,) array
         """
         machine = self._machine().astype(np.float64)
-        return by_rows(lambda rows: machine.free_energy(machine.visible.encode(rows)), self._check(X, reset=False))
+        return by_rows(lambda rows: machine.free_energy(machine.visible.encode(rows)), self._states(X))
 
     def score_samples(self, X):
-        """Log-likelihood log p(v) = -F(v) - log Z, normalised by ``log_partition()``.
+        """Log-likelihood log p(v) = -F(v) - log Z, with log Z from ``log_partition()``.
 
         Parameters
         ----------
@@ -245,10 +316,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         (n, M) array
         """
         machine = self._machine().astype(np.float64)
-        return by_rows(
-            lambda rows: machine.hidden.mean(machine.to_hidden(machine.visible.encode(rows))),
-            self._check(X, reset=False),
-        )
+        hidden, encode = machine.hidden, machine.visible.encode
+        return by_rows(lambda rows: hidden.mean(machine.to_hidden(encode(rows))), self._states(X))
 
     def sample(self, n=1, *, init=None, steps=100, random_state=None):
         """States drawn by block Gibbs sampling.
@@ -256,9 +325,10 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         n : int
-            Number of samples.
+            Number of samples, each from a chain of its own.
         init : (k, L) array, optional
-            States to start from, in turn, again from the first where k < n; by default the persistent chains.
+            States that the chains start from, one after the other and again from the first; the persistent chains by
+            default.
         steps : int
             Steps of each chain: all hidden units, then all visible ones.
         random_state : int, Generator or None
@@ -270,38 +340,43 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         machine = self._machine()
         n, steps = positive_int("n", n), positive_int("steps", steps)
-        rng = np.random.default_rng(random_state)
-        if init is None:
-            features = self._training.visible_chains
-        else:
-            features = machine.visible.encode(self._check(init, reset=False), np.float32)
-        features = features[np.arange(n) % len(features)]
-        return machine.visible.decode(machine.gibbs(features, steps, rng))
+        visible, rng = machine.visible, np.random.default_rng(random_state)
+        first = visible.decode(self._training.visible_chains) if init is None else self._states(init)
+        pieces = [np.arange(i, min(i + CHAINS_AT_ONCE, n)) % len(first) for i in range(0, n, CHAINS_AT_ONCE)]
+
+        def run(rows, own):
+            return visible.decode(machine.gibbs(visible.encode(first[rows], np.float32), steps, own))
+
+        return np.concatenate(in_pieces(run, pieces, seeds(rng, len(pieces))))
 
     def log_partition(self, *, n_chains=100, n_betas=1000, random_state=0):
         """Log of the partition function Z = Σ exp(-F(v)).
 
-        Exact, by enumeration, where either layer has at most 2²⁰ states; else by annealed importance sampling.
+        Exact, by enumeration, where one of the layers has at most 2²⁰ states. Else by annealed importance sampling from
+        independent sites with the means of the training data.
 
         Parameters
         ----------
         n_chains : int
-            Independent annealings.
+            Annealings, at least 2.
         n_betas : int
-            Inverse temperatures of each, from independent sites to the machine.
+            Inverse temperatures of each, from 0 to 1, at least 2.
         random_state : int, Generator or None
             Seed of the annealings.
 
         Returns
         -------
         LogPartition
-            A named tuple (value, error); the error is 0 where the value is exact.
+            A named tuple (value, error). The error is 0 where the value is exact, and NaN, with a warning, where
+            too few annealings carry the mean.
         """
         machine = self._machine()
+        n_chains, n_betas = positive_int("n_chains", n_chains), positive_int("n_betas", n_betas)
+        if min(n_chains, n_betas) < 2:
+            raise ValueError(f"n_chains and n_betas must be at least 2, got {n_chains} and {n_betas}")
         if enumerable(machine):
             return enumerated(machine)
-        rng = np.random.default_rng(random_state)
-        return annealed(machine, self._training.base, n_chains, n_betas, rng)
+        return annealed(machine, self._training.base, n_chains, n_betas, np.random.default_rng(random_state))
 
     def save(self, path):
         """Write the machine, and all that training needs to go on, to an npz file.
@@ -309,8 +384,13 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         path : path-like
+            The file appears when it is complete; one that was there before is replaced.
         """
-        raise NotImplementedError
+        self._machine()
+        params = self.get_params()
+        if not isinstance(self.random_state, (int, np.integer)):
+            params["random_state"] = None  # a generator: what has become of it is part of the training
+        _rbm_store.write(path, params, self._training, getattr(self, "feature_names_in_", None))
 
     @classmethod
     def load(cls, path):
@@ -319,9 +399,16 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         path : path-like
+            A file written by ``save``. Nothing in it is executed.
 
         Returns
         -------
         RBM
         """
-        raise NotImplementedError
+        params, training, names = _rbm_store.read(path)
+        rbm = cls(**params)
+        rbm.n_features_in_ = training.machine.visible.n
+        if names is not None:
+            rbm.feature_names_in_ = names.astype(object)
+        rbm._publish(training)
+        return rbm
