@@ -7,8 +7,12 @@ second pass. The exponential is written out, since the compiler can then work on
 import math
 
 import numpy as np
+from numba import njit
 
 from ._gauss import jit, jit_sum
+
+# Products may be fused with sums; the order of sums stays, where digits depend on it.
+jit_fused = njit(cache=True, error_model="numpy", fastmath={"contract"})
 
 LOG2_E = np.float32(1.0 / math.log(2.0))
 LN2_HIGH = np.float32(0.693359375)  # few digits, so that a product with a small integer is exact
@@ -19,7 +23,7 @@ MIDDLE = np.float32(2.0**-25)  # a uniform stands for the middle of its interval
 BLOCK = 512  # factors 1 + e^{-|x|} ≤ 2 to a logarithm
 
 
-@jit_sum
+@jit_fused
 def exp32(x):
     """e^x to single precision; x beyond ±87 counts as ±87."""
     x = min(max(x, -FAR), FAR)
@@ -29,18 +33,18 @@ def exp32(x):
     return p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-@jit_sum
+@jit_fused
 def bernoulli_sample(inputs, bias, scale, uniforms, out):
     """Units that are 1 with probability σ(scale inputs + bias)."""
     for i in range(inputs.shape[0]):
         row, u, to = inputs[i], uniforms[i], out[i]
         for j in range(row.shape[0]):
-            t = u[j] + MIDDLE
             # u < 1/(1 + e^{-x}), without the division
-            to[j] = ONE if t * exp32(-(scale * row[j] + bias[j])) < ONE - t else ZERO
+            odds = exp32(-(scale * row[j] + bias[j]))
+            to[j] = ONE if (u[j] + MIDDLE) * odds < (ONE - u[j]) - MIDDLE else ZERO
 
 
-@jit_sum
+@jit_fused
 def bernoulli_mean(inputs, bias, scale, out):
     """σ(scale inputs + bias)."""
     for i in range(inputs.shape[0]):

@@ -42,13 +42,15 @@ def _plain(value):
     raise TypeError(f"{type(value).__name__} cannot be saved")
 
 
-def read(path):
-    """Parameters, training and the names of the features."""
+def read(path, known):
+    """Parameters, all of known names, training and the names of the features."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             if header["format"] != FORMAT:
                 raise ValueError(f"its format is {header['format']!r}, not {FORMAT!r}")
+            if unknown := set(header["params"]) - set(known):
+                raise ValueError(f"it has unknown parameters {sorted(unknown)}")
             return header["params"], _training(header, file), file.get("names")
     except (KeyError, TypeError, ValueError, EOFError, IndexError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{os.fspath(path)!r} holds no machine saved by rbal, or is damaged: {error}") from error

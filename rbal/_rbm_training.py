@@ -47,16 +47,6 @@ def start(states, visible, hidden, n_chains, rng):
     return Training(machine, machine.b.copy(), mean.astype(np.float32), hidden_mean, features, z, rng)
 
 
-def gradient(machine, data, model):
-    """Gradient of the mean log-likelihood of data features, with the model's means taken over other features."""
-    z_data, z_model = (machine.hidden.mean(machine.to_hidden(f)) for f in (data, model))
-    return (
-        data.T @ z_data / len(data) - model.T @ z_model / len(model),
-        data.mean(axis=0) - model.mean(axis=0),
-        z_data.mean(axis=0) - z_model.mean(axis=0),
-    )
-
-
 def epoch(training, states, batch_size, n_gibbs, rate, l2, pool):
     """Training after one more epoch; what it was before is left as it is.
 

@@ -108,7 +108,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         batch_size=100,
         n_chains=100,
         n_gibbs=1,
-        learning_rate=0.05,
+        learning_rate=0.1,
         l2=0.001,
         ais_every=None,
         warm_start=False,
@@ -405,7 +405,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         RBM
         """
-        params, training, names = _rbm_store.read(path)
+        params, training, names = _rbm_store.read(path, cls._get_param_names())
         rbm = cls(**params)
         rbm.n_features_in_ = training.machine.visible.n
         if names is not None:
