@@ -43,6 +43,7 @@ _MODULES = (
     "saddle",
     "samplers",
     "strategies",
+    "studies",
 )
 
 __all__ = sorted([*_HOME, "__version__"])

@@ -67,15 +67,16 @@ def donors(coded, members, rows, rng):
     (k, L) array of int
         For each cell a sample, drawn at random from those with the same state in this column.
     """
-    lent = np.empty(rows.shape, np.intp)
-    for j, wanted in enumerate(rows.T):
-        states, column = np.unique(wanted, return_inverse=True)
-        for s, state in enumerate(states):
-            cells = np.flatnonzero(column == s)
-            having = members[coded.codes[members, j] == state]
-            if not len(having):
-                having = np.flatnonzero(coded.codes[:, j] == state)
-            lent[cells, j] = having[rng.integers(len(having), size=len(cells))] if coded.ordered[j] else having[0]
+    # where a state is a value, any sample that has it will do
+    having = np.zeros(coded.occurs.shape, np.intp)
+    having[np.arange(rows.shape[1]), coded.codes] = np.arange(len(coded.codes))[:, None]
+    lent = having[np.arange(rows.shape[1]), rows]
+    for j in np.flatnonzero(coded.ordered):
+        for state in np.unique(rows[:, j]):
+            cells = np.flatnonzero(rows[:, j] == state)
+            own = members[coded.codes[members, j] == state]
+            pool = own if len(own) else np.flatnonzero(coded.codes[:, j] == state)
+            lent[cells, j] = pool[rng.integers(len(pool), size=len(cells))]
     return lent
 
 
@@ -89,6 +90,8 @@ def stacked(X, kept, lent):
 
 def check_finite(X):
     """Refuse a table with missing or infinite values."""
+    if isinstance(X, np.ndarray) and (X.dtype.kind in "biu" or (X.dtype.kind == "f" and np.isfinite(X).all())):
+        return
     for name, column in _columns(X):
         if _is_number(column):
             column = _numbers(column)
@@ -104,7 +107,9 @@ def _given(X, n_states):
     values = np.asarray(X)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"X must hold numbers 0 … {n_states - 1} (n_states={n_states}), got dtype {values.dtype}")
-    bad = (values != np.floor(values)) | (values < 0) | (values >= n_states)
+    bad = (values < 0) | (values >= n_states)
+    if values.dtype.kind == "f":
+        bad |= values != np.floor(values)
     if bad.any():
         raise ValueError(f"X must hold states 0 … {n_states - 1} (n_states={n_states}), got {values[bad].flat[0]:g}")
     return values.astype(np.intp)

@@ -40,8 +40,8 @@ class LikelihoodInformedSampler(ModelSampler):
         hidden units and 250 epochs.
     steps : int
         Gibbs steps from a sample to a new one.
-    over_range : (float, float)
-        Quantiles of the minority's scores between which a new sample is kept.
+    over_range : (float, float), optional
+        Quantiles of the minority's scores between which a new sample is kept; None keeps all.
     under_range : (float, float)
         Quantiles of the majority's scores outside of which samples are dropped first; where that drops too many, the
         range is widened on both sides. So ``(0.5, 0.5)`` drops from the edges only.
@@ -112,7 +112,7 @@ class LikelihoodInformedSampler(ModelSampler):
             Mapping,
             callable,
         ],
-        "over_range": ["array-like"],
+        "over_range": [None, "array-like"],
         "under_range": ["array-like"],
         "max_tries": [Interval(Integral, 1, None, closed="left")],
     }
@@ -161,8 +161,9 @@ class LikelihoodInformedSampler(ModelSampler):
         return self
 
     def _fit_resample(self, X, y):
-        for name in ("over_range", "under_range"):
-            _check_range(name, getattr(self, name))
+        _check_range("under_range", self.under_range)
+        if self.over_range is not None:
+            _check_range("over_range", self.over_range)
         self.sampling_strategy_ = _sizes(y, self.sampling_strategy, self.mixing)
         return self._resample(X, y, generator(self.random_state))
 
@@ -181,7 +182,7 @@ class LikelihoodInformedSampler(ModelSampler):
         size, rows, kept = len(own), coded.codes[:0], np.ones(len(own), bool)
         report = {"action": "kept", "n_before": size, "n_after": n, "scores": scores}
         if n > size:
-            between = np.quantile(scores, self.over_range)
+            between = (-np.inf, np.inf) if self.over_range is None else np.quantile(scores, self.over_range)
             drawn = _likelihood.draw(
                 self.rbms_[label], coded.codes[own], n - size, self.steps, coded.occurs, between, self.max_tries, rng
             )

@@ -363,6 +363,13 @@ def test_new_samples_have_the_probabilities_of_the_model_within_the_range():
     assert stats.chisquare(counts[p > 0], len(new) * p[p > 0] / p.sum()).pvalue > 1e-3
 
 
+def test_without_a_range_nothing_is_rejected():
+    sampler = informed(mixing=1.0, over_range=None)
+    sampler.fit_resample(*binary())
+    assert sampler.report_[1].n_rejected == 0
+    assert sampler.report_[1].n_generated == 170
+
+
 def test_chains_start_in_turn():
     rng = np.random.default_rng(0)
     for size, n in ((5, 12), (5, 5), (7, 3), (4, 0)):
