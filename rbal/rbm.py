@@ -25,6 +25,7 @@ from ._validation import number, one_of, positive_int, states
 __all__ = ["RBM", "LogPartition"]
 
 CHAINS_AT_ONCE = 250  # in one piece of work of ``sample``
+RATES = {"bernoulli": 0.1, "gaussian": 0.01}
 SLOWEST = 0.01  # of the learning rate is left at the end
 
 
@@ -50,8 +51,9 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Persistent Markov chains that stand for the model.
     n_gibbs : int
         Steps of each chain between two updates.
-    learning_rate : float
-        Step of an update in the first half of the epochs; in the second half it falls linearly to a hundredth.
+    learning_rate : float, optional
+        Step of an update in the first half of the epochs; in the second half it falls linearly to a hundredth. By
+        default 0.1, or 0.01 where the hidden units are Gaussian, since these have no bound.
     l2 : float
         Strength of the penalty: what is maximised is the mean log-likelihood less l2·Σw².
     ais_every : int, optional
@@ -93,9 +95,10 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> X = np.repeat([[0, 0, 1, 1], [1, 1, 0, 0]], 50, axis=0)
-    >>> rbm = RBM(2, n_epochs=500, l2=0.0, random_state=0, progress=False).fit(X)
-    >>> print(np.exp(rbm.score_samples([[0, 0, 1, 1], [0, 1, 0, 1]])).round(1))
-    [0.5 0. ]
+    >>> rbm = RBM(4, n_epochs=200, batch_size=10, l2=0.0, random_state=0, progress=False).fit(X)
+    >>> seen, unseen = rbm.score([[0, 0, 1, 1], [1, 1, 0, 0]]), rbm.score([[0, 1, 0, 1], [1, 0, 1, 0]])
+    >>> print(f"{np.exp(seen):.1f} {np.exp(unseen):.1f}")
+    0.5 0.0
     """
 
     def __init__(
@@ -108,7 +111,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         batch_size=100,
         n_chains=100,
         n_gibbs=1,
-        learning_rate=0.1,
+        learning_rate=None,
         l2=0.001,
         ais_every=None,
         warm_start=False,
@@ -182,7 +185,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             positive_int(name, getattr(self, name))
         if self.ais_every is not None:
             positive_int("ais_every", self.ais_every)
-        number("learning_rate", self.learning_rate, 0.0, open_low=True)
+        if self.learning_rate is not None:
+            number("learning_rate", self.learning_rate, 0.0, open_low=True)
         number("l2", self.l2, 0.0)
         return positive_int("n_epochs", self.n_epochs)
 
@@ -200,7 +204,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _epoch(self, X, pool):
         done = self.n_epochs_
-        rate = self.learning_rate * max(SLOWEST, min(1.0, 2.0 * (1.0 - done / self.n_epochs)))
+        rate = RATES[self.hidden] if self.learning_rate is None else self.learning_rate
+        rate *= max(SLOWEST, min(1.0, 2.0 * (1.0 - done / self.n_epochs)))
         self._publish(_rbm_training.epoch(self._training, X, self.batch_size, self.n_gibbs, rate, self.l2, pool))
         if self.ais_every is not None and (done + 1) % self.ais_every == 0:
             self._training.history[-1]["log_likelihood"] = self.score(_rbm_training.monitored(X))
@@ -349,7 +354,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         return np.concatenate(in_pieces(run, pieces, seeds(rng, len(pieces))))
 
-    def log_partition(self, *, n_chains=100, n_betas=1000, random_state=0):
+    def log_partition(self, *, n_chains=100, n_betas=3000, random_state=0):
         """Log of the partition function Z = Σ exp(-F(v)).
 
         Exact, by enumeration, where one of the layers has at most 2²⁰ states. Else by annealed importance sampling from

@@ -286,7 +286,7 @@ def test_a_machine_too_large_to_enumerate_is_annealed():
     X = digits(300, L=30, seed=1)
     X[:, 1:15] = X[:, :1]  # half of the sites are copies of one
     rbm = RBM(25, n_epochs=30, random_state=0, progress=False).fit(X)
-    first, second = rbm.log_partition(), rbm.log_partition(n_betas=4000, random_state=3)
+    first, second = rbm.log_partition(), rbm.log_partition(n_betas=1000, random_state=3)
     assert 0.0 < first.error < 0.2
     assert abs(first.value - second.value) < 4.0 * np.hypot(first.error, second.error)
     assert rbm.log_partition() == first
@@ -420,7 +420,9 @@ def test_gaussian_hidden_units_learn_pair_correlations():
     v = np.array(list(itertools.product((0, 1), repeat=3)))
     p = softmax([0.3 * a - 0.5 * b + 1.2 * a * b + 0.8 * b * c - 0.4 * c for a, b, c in v])
     X = np.repeat(v, np.round(20_000 * p).astype(int), axis=0)
-    rbm = RBM(3, hidden="gaussian", n_epochs=60, n_chains=500, l2=0.0, random_state=0, progress=False).fit(X)
+    rbm = RBM(
+        3, hidden="gaussian", n_epochs=60, n_chains=500, learning_rate=0.1, l2=0.0, random_state=0, progress=False
+    ).fit(X)
     assert p @ (np.log(p) - rbm.score_samples(v)) < 2e-3
 
 
@@ -735,7 +737,7 @@ def test_bad_states_are_named_later_too():
     [
         (lambda rbm: rbm.sample(0), "n must be a positive integer, got 0"),
         (lambda rbm: rbm.sample(3, steps=0), "steps must be a positive integer, got 0"),
-        (lambda rbm: rbm.log_partition(n_chains=1), "n_chains and n_betas must be at least 2, got 1 and 1000"),
+        (lambda rbm: rbm.log_partition(n_chains=1), "n_chains and n_betas must be at least 2, got 1 and 3000"),
         (lambda rbm: rbm.log_partition(n_betas=1), "n_chains and n_betas must be at least 2, got 100 and 1"),
     ],
 )
