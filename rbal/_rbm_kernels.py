@@ -88,7 +88,7 @@ def softplus_sum(inputs, shift, bias, scale):
         for j in range(start, min(start + BLOCK, n)):
             x = scale * (np.float64(inputs[j]) + shift[j]) + bias[j]
             positive += max(x, 0.0)
-            product *= 1.0 + exp32(np.float32(-abs(x)))
+            product *= 1.0 + np.float64(exp32(np.float32(-abs(x))))
         total += positive + math.log(product)
     return total
 
