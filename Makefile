@@ -16,12 +16,12 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba/$(shell $(PYTHON) tools/digest.py)
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
-PARALLEL := $(BOOK) test test-fast test-notebooks references
+PARALLEL := $(BOOK) test test-fast test-notebooks references study
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks test-book references lint format bench serve lock clean distclean
+.PHONY: help env book test test-fast test-notebooks test-book references lint format study bench serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -77,6 +77,9 @@ lint: $(READY) ## Check style and formatting
 format: $(READY) ## Mend what lint can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+study: $(READY) ## Run the study of chapter 13 (hours; goes on where it stopped) and write its table
+	$(BIN)/python tools/sampling_study.py --n-jobs $(JOBS)
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks

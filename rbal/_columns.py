@@ -57,7 +57,7 @@ def donors(coded, members, rows, rng):
     ----------
     coded : Coded
     members : (m,) array
-        Samples of the class; another one lends only where none of them has the state.
+        Samples of the class, who lend the values within a bin; others do only where none of them is in it.
     rows : (k, L) array
         New states; each must occur in its column.
     rng : numpy.random.Generator
@@ -65,7 +65,7 @@ def donors(coded, members, rows, rng):
     Returns
     -------
     (k, L) array of int
-        For each cell a sample, drawn at random from those with the same state in this column.
+        For each cell a sample with the same state in this column, drawn at random where the state is a bin.
     """
     # where a state is a value, any sample that has it will do
     having = np.zeros(coded.occurs.shape, np.intp)

@@ -41,7 +41,9 @@ class LikelihoodInformedSampler(ModelSampler):
     steps : int
         Gibbs steps from a sample to a new one.
     over_range : (float, float), optional
-        Quantiles of the minority's scores between which a new sample is kept; None keeps all.
+        Quantiles of the minority's scores between which a new sample is kept; by default their whole range. A machine
+        that was trained on few samples gives them higher scores than to others like them, so that a narrow range
+        prefers what resembles them most. None keeps all.
     under_range : (float, float)
         Quantiles of the majority's scores outside of which samples are dropped first; where that drops too many, the
         range is widened on both sides. So ``(0.5, 0.5)`` drops from the edges only.
@@ -124,7 +126,7 @@ class LikelihoodInformedSampler(ModelSampler):
         sampling_strategy="auto",
         rbm=None,
         steps=10,
-        over_range=(0.05, 0.95),
+        over_range=(0.0, 1.0),
         under_range=(0.05, 0.95),
         max_tries=50,
         n_states=None,

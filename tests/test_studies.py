@@ -81,6 +81,29 @@ def test_paired_differences_by_hand():
         assert found.p_holm[key] == pytest.approx(expected)
 
 
+def test_at_best_by_hand():
+    # two mixings; "a" is best at the second one, "random" at the first, by more than any noise
+    rng = np.random.default_rng(0)
+    height = {("random", 0.1): 0.8, ("random", 0.5): 0.5, ("a", 0.1): 0.4, ("a", 0.5): 0.9}
+    rows = [(1, k, s, m, h + 0.02 * rng.normal(), 0.5) for k in range(10) for (s, m), h in height.items()]
+    table = pd.DataFrame(rows, columns=["P", "trial", "strategy", "mixing", "ba", "auc"])
+    found = studies.at_best(table).iloc[0]
+    wide = table.pivot(index="trial", columns=["strategy", "mixing"], values="ba")
+    gap = wide["a", 0.5] - wide["random", 0.1]
+    assert found.n == 10
+    assert found.difference == pytest.approx(gap.mean())
+    assert found.p == pytest.approx(stats.ttest_1samp(gap, 0).pvalue)
+
+
+def test_choosing_the_best_of_pure_noise_brings_nothing():
+    rng = np.random.default_rng(1)
+    mixings = {"random": [0.1], "many": np.arange(20) / 20}
+    rows = [(1, k, s, m, rng.normal(), 0.5) for k in range(400) for s, ms in mixings.items() for m in ms]
+    table = pd.DataFrame(rows, columns=["P", "trial", "strategy", "mixing", "ba", "auc"])
+    found = studies.at_best(table).iloc[0]
+    assert abs(found.difference) < 3.5 * found.se
+
+
 def test_paired_leaves_out_what_is_the_same(table):
     found = studies.paired(table)
     assert not ((found.mixing == 1.0) & (found.strategy == "LIS under")).any()
@@ -107,7 +130,7 @@ def test_unknown_strategy_is_named():
         studies.sampling(np.random.default_rng(0), 5, data=None, strategies=("magic",))
 
 
-@pytest.mark.parametrize("function", [studies.sampling, studies.tidy, studies.paired, studies.stored])
+@pytest.mark.parametrize("function", [studies.sampling, studies.tidy, studies.paired, studies.at_best, studies.stored])
 def test_documented_parameters(function):
     named = [name.strip() for p in FunctionDoc(function)["Parameters"] for name in p.name.split(",")]
     assert named == list(inspect.signature(function).parameters)

@@ -3,7 +3,7 @@
     python tools/sampling_study.py [--trials 100] [--n-jobs 1] [--store _build/sampling.jsonl]
 
 Results are kept in the store as they come, so that an interrupted run goes on where it stopped. The table that comes
-with the package, rbal/_results/sampling.csv, is written anew after each round of trials.
+with the package, rbal/_results/sampling.csv, is written anew after each round, once there are as many as it holds.
 """
 
 import argparse
@@ -31,8 +31,10 @@ def main():
     trial = functools.partial(studies.sampling, data=load_mnist("five", n_test=studies.N_TEST))
     grid, keep = {"P": studies.MINORITIES}, {"store": options.store, "n_jobs": options.n_jobs, "progress": False}
     for trials in trange(1, options.trials + 1):
-        table = experiments.run(trial, grid, trials, SEED, **keep)
-        studies.tidy(table).round(5).to_csv(studies.RESULTS / "sampling.csv", index=False)
+        table = studies.tidy(experiments.run(trial, grid, trials, SEED, **keep))
+        path = studies.RESULTS / "sampling.csv"
+        if not path.exists() or trials >= studies.stored("sampling").trial.nunique():
+            table.round(5).to_csv(path, index=False)
 
 
 if __name__ == "__main__":
