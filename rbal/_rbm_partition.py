@@ -10,14 +10,12 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from . import _rbm_kernels as kernels
-from ._rbm_machine import in_pieces, seeds, workers
+from ._rbm_machine import in_pieces, seeds
 
 MAX_BITS = 20  # of a layer that is enumerated
 CONFIGURATIONS_AT_ONCE = 1 << 12
 CHAINS_AT_ONCE = 50
-FASTER = 10  # how much faster chains are annealed to find the temperatures
-EVENLY = 0.1  # share of the temperatures that does not look at the scatter
-FEWEST = 5.0  # chains that must carry the mean
+FEWEST = 2.0  # chains that must carry the mean, for its error to be known
 
 
 class LogPartition(NamedTuple):
@@ -69,38 +67,27 @@ def annealed(machine, base, n_chains, n_betas, rng):
     machine = machine.astype(np.float32)
     start = visible.mean(base[None])[0] @ machine.W + machine.c
     sizes = [min(CHAINS_AT_ONCE, n_chains - i) for i in range(0, n_chains, CHAINS_AT_ONCE)]
-    own = seeds(rng, len(sizes) + 1)
-    betas = _schedule(machine, base, start, n_betas, own[-1])
-    ways = in_pieces(lambda n, rng: _anneal(machine, base, start, n, betas, rng).sum(axis=0), sizes, own[:-1])
+    ways = in_pieces(lambda n, own: _anneal(machine, base, start, n, n_betas, own), sizes, seeds(rng, len(sizes)))
     log_z0 = visible.log_norm(base[None])[0] + hidden.log_norm(start[None])[0]
     return _mean(log_z0 + np.concatenate(ways))
 
 
-def _schedule(machine, base, start, n_betas, rng):
-    """Inverse temperatures that are closer where the weights of a few chains, annealed faster, scatter more."""
-    even = np.linspace(0.0, 1.0, min(n_betas, max(10, n_betas // FASTER)))
-    with workers(1):
-        scatter = _anneal(machine, base, start, CHAINS_AT_ONCE, even, rng).std(axis=1)
-    way = np.append(0.0, np.cumsum(scatter + EVENLY * scatter.mean() + 1e-300))
-    return np.interp(np.linspace(0.0, way[-1], n_betas), way, even)
-
-
-def _anneal(machine, base, start, n, betas, rng):
-    """What each step adds to the log weights of n chains."""
+def _anneal(machine, base, start, n, n_betas, rng):
+    """Log weights of n chains."""
     visible, hidden, W = machine.visible, machine.hidden, machine.W
     b, c, f32 = machine.b.astype(np.float64), machine.c.astype(np.float64), np.float32
     extra = (b - base).astype(f32)
     features = visible.sample(np.zeros((n, visible.width), f32), base.astype(f32), visible.draw(n, rng))
-    gains, before = np.empty((len(betas) - 1, n)), np.empty(n)
-    for gain, (old, new) in zip(gains, pairwise(betas), strict=True):
+    log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
+    for old, new in pairwise(np.linspace(0.0, 1.0, n_betas)):
         inputs = features @ W
         c_old, c_new = (start + beta * (c - start) for beta in (old, new))
         kernels.log_norms(hidden.gaussian, inputs, c_old, old, before)
-        kernels.log_norms(hidden.gaussian, inputs, c_new, new, gain)
-        gain += (new - old) * (features @ extra) - before
+        kernels.log_norms(hidden.gaussian, inputs, c_new, new, after)
+        log_w += after - before + (new - old) * (features @ extra)
         z = hidden.sample(inputs, c_new.astype(f32), hidden.draw(n, rng), f32(new))
         features = visible.sample(z @ W.T, (base + new * (b - base)).astype(f32), visible.draw(n, rng), f32(new))
-    return gains
+    return log_w
 
 
 def _mean(log_w):
@@ -109,7 +96,7 @@ def _mean(log_w):
     weights = np.exp(log_w - log_w.max())
     value = float(log_w.max() + np.log(weights.mean()))
     effective = weights.sum() ** 2 / (weights @ weights)
-    if effective < min(FEWEST, n / 2):
+    if effective < FEWEST:
         warnings.warn(
             f"log Z rests on {effective:.1f} of {n} annealed chains and is likely too small: its error is unknown; "
             "take more n_betas",

@@ -354,7 +354,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         return np.concatenate(in_pieces(run, pieces, seeds(rng, len(pieces))))
 
-    def log_partition(self, *, n_chains=100, n_betas=3000, random_state=0):
+    def log_partition(self, *, n_chains=200, n_betas=2000, random_state=0):
         """Log of the partition function Z = Σ exp(-F(v)).
 
         Exact, by enumeration, where one of the layers has at most 2²⁰ states. Else by annealed importance sampling from

@@ -737,8 +737,8 @@ def test_bad_states_are_named_later_too():
     [
         (lambda rbm: rbm.sample(0), "n must be a positive integer, got 0"),
         (lambda rbm: rbm.sample(3, steps=0), "steps must be a positive integer, got 0"),
-        (lambda rbm: rbm.log_partition(n_chains=1), "n_chains and n_betas must be at least 2, got 1 and 3000"),
-        (lambda rbm: rbm.log_partition(n_betas=1), "n_chains and n_betas must be at least 2, got 100 and 1"),
+        (lambda rbm: rbm.log_partition(n_chains=1), "n_chains and n_betas must be at least 2, got 1 and 2000"),
+        (lambda rbm: rbm.log_partition(n_betas=1), "n_chains and n_betas must be at least 2, got 200 and 1"),
     ],
 )
 def test_bad_arguments_are_named(call, message):
