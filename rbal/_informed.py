@@ -28,7 +28,7 @@ class LikelihoodInformedSampler(ModelSampler):
     Parameters
     ----------
     mixing : float
-        From 0 to 1, as in :class:`RandomMixSampler`.
+        From 0 to 1, as in :class:`rbal.RandomMixSampler`.
     sampling_strategy : float, str, dict or callable
         ``"auto"`` or ``"all"``: as above. A float: the ratio of minority to majority after resampling, where the mixing
         goes from under only to over only all the same. ``"minority"`` (``"not majority"``) only oversamples,
@@ -73,8 +73,8 @@ class LikelihoodInformedSampler(ModelSampler):
 
     See Also
     --------
-    RandomMixSampler : The same sizes, with copies and at random.
-    RBMSMOTE : Chains that start between samples.
+    rbal.RandomMixSampler : The same sizes, with copies and at random.
+    rbal.RBMSMOTE : Chains that start between samples.
 
     Notes
     -----

@@ -28,14 +28,14 @@ class RBMSMOTE(ModelSampler, BaseOverSampler):
     steps : int
         Gibbs steps from a point in between to a new sample.
     rbm, n_states, n_bins, random_state
-        As for :class:`LikelihoodInformedSampler`, with the same treatment of columns.
+        As for :class:`rbal.LikelihoodInformedSampler`, with the same treatment of columns.
 
     Attributes
     ----------
     sampling_strategy_ : dict
         Class to number of samples that are added.
     report_, rbms_
-        As for :class:`LikelihoodInformedSampler`; no score is computed.
+        As for :class:`rbal.LikelihoodInformedSampler`; no score is computed.
     n_features_in_ : int
         Number L of features seen.
     feature_names_in_ : (L,) array
