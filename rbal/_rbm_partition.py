@@ -14,8 +14,8 @@ from ._rbm_machine import in_pieces, seeds
 
 MAX_BITS = 20  # of a layer that is enumerated
 CONFIGURATIONS_AT_ONCE = 1 << 12
-CHAINS_AT_ONCE = 50
-FEWEST = 2.0  # chains that must carry the mean, for its error to be known
+POPULATIONS = 8  # of annealed chains
+FEWEST = 2.0  # populations that must carry the mean, for its error to be known
 
 
 class LogPartition(NamedTuple):
@@ -59,49 +59,55 @@ def enumerated(machine):
 def annealed(machine, base, n_chains, n_betas, rng):
     """Estimate of log Z, by annealing independent visible units of inputs ``base`` into the machine.
 
-    All parameters go in a straight line from those of independent units to those of the machine. The hidden units
-    start with the inputs that they have at the mean of the visible ones, which keeps both layers near their means.
+    All parameters go in a straight line from those of independent units, with hidden ones at zero, to those of the
+    machine. The chains go in a few populations, each with an estimate of its own: from their scatter comes the error.
     """
-    visible, hidden = machine.visible, machine.hidden
-    base = base.astype(np.float64)
-    machine = machine.astype(np.float32)
-    start = visible.mean(base[None])[0] @ machine.W + machine.c
-    sizes = [min(CHAINS_AT_ONCE, n_chains - i) for i in range(0, n_chains, CHAINS_AT_ONCE)]
-    ways = in_pieces(lambda n, own: _anneal(machine, base, start, n, n_betas, own), sizes, seeds(rng, len(sizes)))
-    log_z0 = visible.log_norm(base[None])[0] + hidden.log_norm(start[None])[0]
-    return _mean(log_z0 + np.concatenate(ways))
+    machine, base = machine.astype(np.float32), base.astype(np.float64)
+    sizes = [len(part) for part in np.array_split(np.arange(n_chains), POPULATIONS)]
+    logs = in_pieces(lambda n, own: _anneal(machine, base, n, n_betas, own), sizes, seeds(rng, POPULATIONS))
+    return _mean(np.array(logs))
 
 
-def _anneal(machine, base, start, n, n_betas, rng):
-    """Log weights of n chains."""
-    visible, hidden, W = machine.visible, machine.hidden, machine.W
-    b, c, f32 = machine.b.astype(np.float64), machine.c.astype(np.float64), np.float32
-    extra = (b - base).astype(f32)
+def _anneal(machine, base, n, n_betas, rng):
+    """Estimate of one population, whose chains are drawn anew by their weights when few of them carry the mean."""
+    visible, hidden, W, b, c = machine
+    f32, extra = np.float32, b - base
+    log_z = visible.log_norm(base[None])[0] + hidden.log_norm(np.zeros((1, hidden.width)))[0]
     features = visible.sample(np.zeros((n, visible.width), f32), base.astype(f32), visible.draw(n, rng))
     log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
     for old, new in pairwise(np.linspace(0.0, 1.0, n_betas)):
         inputs = features @ W
-        c_old, c_new = (start + beta * (c - start) for beta in (old, new))
-        kernels.log_norms(hidden.gaussian, inputs, c_old, old, before)
-        kernels.log_norms(hidden.gaussian, inputs, c_new, new, after)
-        log_w += after - before + (new - old) * (features @ extra)
-        z = hidden.sample(inputs, c_new.astype(f32), hidden.draw(n, rng), f32(new))
-        features = visible.sample(z @ W.T, (base + new * (b - base)).astype(f32), visible.draw(n, rng), f32(new))
-    return log_w
+        kernels.log_norms(hidden.gaussian, inputs, old * c.astype(np.float64), old, before)
+        kernels.log_norms(hidden.gaussian, inputs, new * c.astype(np.float64), new, after)
+        log_w += after - before + (new - old) * (features @ extra.astype(f32))
+        weights = np.exp(log_w - log_w.max())
+        if weights.sum() ** 2 < 0.5 * n * (weights @ weights):
+            log_z += log_w.max() + np.log(weights.mean())
+            inputs, log_w = inputs[_chosen(weights, rng)], np.zeros(n)
+        z = hidden.sample(inputs, f32(new) * c, hidden.draw(n, rng), f32(new))
+        features = visible.sample(z @ W.T, (base + new * extra).astype(f32), visible.draw(n, rng), f32(new))
+    return log_z + log_w.max() + np.log(np.exp(log_w - log_w.max()).mean())
 
 
-def _mean(log_w):
-    """Log of the mean of the weights, with the error that their scatter gives it."""
-    n = len(log_w)
-    weights = np.exp(log_w - log_w.max())
-    value = float(log_w.max() + np.log(weights.mean()))
-    effective = weights.sum() ** 2 / (weights @ weights)
+def _chosen(weights, rng):
+    """Numbers of the chains that go on, each as often as its weight says, up to rounding."""
+    n = len(weights)
+    steps = np.cumsum(weights)
+    return np.minimum(np.searchsorted(steps, (rng.random() + np.arange(n)) * (steps[-1] / n), side="right"), n - 1)
+
+
+def _mean(logs):
+    """Log of the mean of the estimates, with the error that their scatter gives it."""
+    n = len(logs)
+    estimates = np.exp(logs - logs.max())
+    value = float(logs.max() + np.log(estimates.mean()))
+    effective = estimates.sum() ** 2 / (estimates @ estimates)
     if effective < FEWEST:
         warnings.warn(
-            f"log Z rests on {effective:.1f} of {n} annealed chains and is likely too small: its error is unknown; "
-            "take more n_betas",
+            f"log Z rests on {effective:.1f} of {n} populations of annealed chains and is likely too small: its error "
+            "is unknown; take more n_chains or n_betas",
             ConvergenceWarning,
             stacklevel=4,
         )
         return LogPartition(value, math.nan)
-    return LogPartition(value, float(weights.std(ddof=1) / weights.mean() / np.sqrt(n)))
+    return LogPartition(value, float(estimates.std(ddof=1) / estimates.mean() / np.sqrt(n)))

@@ -354,16 +354,17 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         return np.concatenate(in_pieces(run, pieces, seeds(rng, len(pieces))))
 
-    def log_partition(self, *, n_chains=200, n_betas=2000, random_state=0):
+    def log_partition(self, *, n_chains=400, n_betas=1000, random_state=0):
         """Log of the partition function Z = Σ exp(-F(v)).
 
         Exact, by enumeration, where one of the layers has at most 2²⁰ states. Else by annealed importance sampling from
-        independent sites with the means of the training data.
+        independent sites with the means of the training data, in eight populations of chains; in each, chains that have
+        fallen behind are replaced by copies of others on the way.
 
         Parameters
         ----------
         n_chains : int
-            Annealings, at least 2.
+            Chains that are annealed, at least 16.
         n_betas : int
             Inverse temperatures of each, from 0 to 1, at least 2.
         random_state : int, Generator or None
@@ -373,12 +374,12 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         LogPartition
             A named tuple (value, error). The error is 0 where the value is exact, and NaN, with a warning, where
-            too few annealings carry the mean.
+            one population outweighs all others.
         """
         machine = self._machine()
         n_chains, n_betas = positive_int("n_chains", n_chains), positive_int("n_betas", n_betas)
-        if min(n_chains, n_betas) < 2:
-            raise ValueError(f"n_chains and n_betas must be at least 2, got {n_chains} and {n_betas}")
+        if n_chains < 16 or n_betas < 2:
+            raise ValueError(f"n_chains must be at least 16 and n_betas 2, got {n_chains} and {n_betas}")
         if enumerable(machine):
             return enumerated(machine)
         return annealed(machine, self._training.base, n_chains, n_betas, np.random.default_rng(random_state))

@@ -296,7 +296,7 @@ def test_a_machine_too_large_to_enumerate_is_annealed():
 def test_annealing_that_rests_on_few_chains_says_so():
     rng = np.random.default_rng(0)
     machine = Machine(Bernoulli(40), Bernoulli(40), *(2.0 * numbers(rng, *shape) for shape in ((40, 40), (40,), (40,))))
-    with pytest.warns(ConvergenceWarning, match="take more n_betas"):
+    with pytest.warns(ConvergenceWarning, match="take more n_chains or n_betas"):
         estimate = annealed(machine, np.zeros(40), 100, 3, rng)
     assert math.isnan(estimate.error)
 
@@ -737,8 +737,8 @@ def test_bad_states_are_named_later_too():
     [
         (lambda rbm: rbm.sample(0), "n must be a positive integer, got 0"),
         (lambda rbm: rbm.sample(3, steps=0), "steps must be a positive integer, got 0"),
-        (lambda rbm: rbm.log_partition(n_chains=1), "n_chains and n_betas must be at least 2, got 1 and 2000"),
-        (lambda rbm: rbm.log_partition(n_betas=1), "n_chains and n_betas must be at least 2, got 200 and 1"),
+        (lambda rbm: rbm.log_partition(n_chains=15), "n_chains must be at least 16 and n_betas 2, got 15 and 1000"),
+        (lambda rbm: rbm.log_partition(n_betas=1), "n_chains must be at least 16 and n_betas 2, got 400 and 1"),
     ],
 )
 def test_bad_arguments_are_named(call, message):
