@@ -1,5 +1,6 @@
 """Restricted Boltzmann machines against brute force on machines small enough to be summed over."""
 
+import inspect
 import itertools
 import json
 import math
@@ -9,6 +10,7 @@ import numba
 import numpy as np
 import pandas as pd
 import pytest
+from numpydoc.docscrape import ClassDoc, FunctionDoc
 from scipy import stats
 from scipy.special import expit, logsumexp, softmax
 from sklearn.base import clone
@@ -788,6 +790,20 @@ def test_threads_end_with_the_fit():
     before = threading.active_count()
     small().fit(digits()).sample(600, steps=1)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in vars(RBM) if not name.startswith("_") and callable(getattr(RBM, name))]
+)
+def test_docstrings_document_exactly_the_parameters(name):
+    method = getattr(RBM, name)
+    lines = FunctionDoc(method, doc=inspect.getdoc(method))["Parameters"]
+    assert [line.name for line in lines] == [p for p in inspect.signature(method).parameters if p != "self"]
+
+
+def test_class_documents_its_parameters():
+    lines = ClassDoc(RBM)["Parameters"]
+    assert [line.name for line in lines] == list(inspect.signature(RBM).parameters)
 
 
 def test_public_names():
