@@ -98,7 +98,7 @@ def boltzmann(n_epochs=20):
     log_z, mean = rbm.log_partition(), -rbm.free_energy(test).mean()
     best = max(
         generative.likelihood(test, generative.scikit_learn(X, n_epochs, rate), rbm._training.base)
-        for rate in (0.02, 0.05, 0.1, 0.2)
+        for rate in (0.05, 0.1, 0.2)
     )
     note = (
         f"log-likelihood after {n_epochs} epochs {mean - log_z.value:.1f} ± {log_z.error:.1f}, "

@@ -5,8 +5,8 @@ import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
+from numba import config
 from threadpoolctl import ThreadpoolController
 
 ROWS_AT_ONCE = 4096
@@ -68,7 +68,7 @@ def workers(n):
     BLAS rounds differently with another number of threads, and one rounding may turn a random draw. So that a seed
     means the same thing everywhere, the work is cut into pieces here, in one way, however many threads there are.
     """
-    n = min(n, numba.get_num_threads())
+    n = min(n, config.NUMBA_NUM_THREADS)  # joblib sets it for its workers, as a reader can
     with _libraries().limit(limits=1, user_api="blas"):
         if n == 1:
             yield None

@@ -550,18 +550,15 @@ def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened():
 
 @pytest.mark.parametrize("hidden", ["bernoulli", "gaussian"])
 @pytest.mark.parametrize("Q", [2, 3])
-def test_the_number_of_threads_changes_nothing(Q, hidden):
+def test_the_number_of_threads_changes_nothing(Q, hidden, monkeypatch):
     X = digits(300, L=40, Q=Q)
     params = {"n_states": Q, "hidden": hidden, "n_hidden": 30, "n_epochs": 2, "batch_size": 100, "n_chains": 60}
-    threads, results = numba.get_num_threads(), []
-    try:
-        for n in (1, threads):
-            numba.set_num_threads(n)
-            with threadpool_limits(n):
-                rbm = small(**params).fit(X)
-                results.append((rbm, rbm.sample(700, random_state=1), rbm.log_partition(n_betas=30)))
-    finally:
-        numba.set_num_threads(threads)
+    results = []
+    for n in (1, 2):
+        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", n)
+        with threadpool_limits(n):
+            rbm = small(**params).fit(X)
+            results.append((rbm, rbm.sample(700, random_state=1), rbm.log_partition(n_betas=30)))
     (one, drawn, log_z), (two, drawn_too, log_z_too) = results
     same(one, two)
     np.testing.assert_array_equal(drawn, drawn_too)
