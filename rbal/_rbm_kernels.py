@@ -1,7 +1,7 @@
 """Compiled loops of restricted Boltzmann machines, in single precision.
 
-Random numbers come from outside. Inputs of units are ``scale * inputs + bias``, so that a matrix product needs no
-second pass. The exponential is written out, since the compiler can then work on many units at once.
+Random numbers come from outside. Units are written over their inputs, which are ``scale * inputs + bias``, so that a
+matrix product needs no second pass. The exponential is written out, since the compiler can then work on many at once.
 """
 
 import math
@@ -34,33 +34,33 @@ def exp32(x):
 
 
 @jit_fused
-def bernoulli_sample(inputs, bias, scale, uniforms, out):
+def bernoulli_sample(units, bias, scale, uniforms):
     """Units that are 1 with probability σ(scale inputs + bias)."""
-    for i in range(inputs.shape[0]):
-        row, u, to = inputs[i], uniforms[i], out[i]
+    for i in range(units.shape[0]):
+        row, u = units[i], uniforms[i]
         for j in range(row.shape[0]):
             # u < 1/(1 + e^{-x}), without the division
             odds = exp32(-(scale * row[j] + bias[j]))
-            to[j] = ONE if (u[j] + MIDDLE) * odds < (ONE - u[j]) - MIDDLE else ZERO
+            row[j] = ONE if (u[j] + MIDDLE) * odds < (ONE - u[j]) - MIDDLE else ZERO
 
 
 @jit_fused
-def bernoulli_mean(inputs, bias, scale, out):
+def bernoulli_mean(units, bias, scale):
     """σ(scale inputs + bias)."""
-    for i in range(inputs.shape[0]):
-        row, to = inputs[i], out[i]
+    for i in range(units.shape[0]):
+        row = units[i]
         for j in range(row.shape[0]):
-            to[j] = ONE / (ONE + exp32(-(scale * row[j] + bias[j])))
+            row[j] = ONE / (ONE + exp32(-(scale * row[j] + bias[j])))
 
 
 @jit
-def potts_sample(inputs, bias, scale, Q, uniforms, out):
+def potts_sample(units, bias, scale, Q, uniforms):
     """One-hot units whose states have weights exp(scale inputs + bias)."""
     L = bias.shape[0] // Q
     weights = np.empty(Q, np.float32)
-    for i in range(inputs.shape[0]):
+    for i in range(units.shape[0]):
         for unit in range(L):
-            row, h, to = inputs[i, unit * Q : (unit + 1) * Q], bias[unit * Q : (unit + 1) * Q], out[i]
+            row, h = units[i, unit * Q : (unit + 1) * Q], bias[unit * Q : (unit + 1) * Q]
             top = -np.float32(np.inf)
             for q in range(Q):
                 weights[q] = scale * row[q] + h[q]
@@ -75,8 +75,8 @@ def potts_sample(inputs, bias, scale, Q, uniforms, out):
             for q in range(Q - 1):
                 state += weights[q] <= mark
             for q in range(Q):
-                to[unit * Q + q] = ZERO
-            to[unit * Q + state] = ONE
+                row[q] = ZERO
+            row[state] = ONE
 
 
 @jit_sum

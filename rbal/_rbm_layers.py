@@ -29,6 +29,10 @@ class Bernoulli:
         """Features of rows of states."""
         return states.astype(dtype)
 
+    def encode_into(self, states, features):
+        """The same, into an array that is there."""
+        features[...] = states
+
     def decode(self, features):
         """States of rows of features."""
         return features.astype(np.int8)
@@ -53,18 +57,18 @@ class Bernoulli:
         """Mean features, given the inputs."""
         return expit(inputs)
 
-    def draw(self, rows, rng):
+    def draw(self, rows, rng, out=None):
         """Random numbers for one sample of some rows."""
-        return rng.random((rows, self.n), dtype=np.float32)
+        return rng.random((rows, self.n), dtype=np.float32, out=out)
 
     def sample(self, inputs, bias, draws, scale=ONE):
         """Features at random, in the place of their inputs."""
-        kernels.bernoulli_sample(inputs, bias, scale, draws, inputs)
+        kernels.bernoulli_sample(inputs, bias, scale, draws)
         return inputs
 
     def mean32(self, inputs, bias):
         """Mean features, in the place of the inputs."""
-        kernels.bernoulli_mean(inputs, bias, ONE, inputs)
+        kernels.bernoulli_mean(inputs, bias, ONE)
         return inputs
 
 
@@ -81,9 +85,14 @@ class Potts:
 
     def encode(self, states, dtype=np.float64):
         """Features of rows of states."""
-        features = np.zeros((len(states), self.n, self.n_states), dtype)
-        np.put_along_axis(features, states[:, :, None], 1.0, axis=2)
-        return features.reshape(len(states), self.width)
+        features = np.empty((len(states), self.width), dtype)
+        self.encode_into(states, features)
+        return features
+
+    def encode_into(self, states, features):
+        """The same, into an array that is there."""
+        features[...] = 0.0
+        np.put_along_axis(self._by_unit(features), states[:, :, None], 1.0, axis=2)
 
     def decode(self, features):
         """States of rows of features."""
@@ -110,14 +119,18 @@ class Potts:
         """Mean features, given the inputs."""
         return softmax(self._by_unit(inputs), axis=2).reshape(inputs.shape)
 
-    def draw(self, rows, rng):
+    def draw(self, rows, rng, out=None):
         """Random numbers for one sample of some rows."""
-        return rng.random((rows, self.n), dtype=np.float32)
+        return rng.random((rows, self.n), dtype=np.float32, out=out)
 
     def sample(self, inputs, bias, draws, scale=ONE):
         """Features at random, in the place of their inputs."""
-        kernels.potts_sample(inputs, bias, scale, self.n_states, draws, inputs)
+        kernels.potts_sample(inputs, bias, scale, self.n_states, draws)
         return inputs
+
+    def mean32(self, inputs, bias):
+        """Mean features."""
+        return self.mean(inputs + bias)
 
 
 class Gaussian:
@@ -136,9 +149,9 @@ class Gaussian:
         """Mean features, given the inputs."""
         return inputs
 
-    def draw(self, rows, rng):
+    def draw(self, rows, rng, out=None):
         """Random numbers for one sample of some rows."""
-        return rng.standard_normal((rows, self.n), dtype=np.float32)
+        return rng.standard_normal((rows, self.n), dtype=np.float32, out=out)
 
     def sample(self, inputs, bias, draws, scale=ONE):
         """Features at random, in the place of their inputs."""

@@ -12,7 +12,7 @@ PSEUDOCOUNT = 0.5  # of each state at each site
 SPREAD = 0.1  # √L times the standard deviation of the first weights
 MEMORY = 0.95  # of the running mean of the hidden units, from batch to batch
 MONITORED = 500  # samples that an epoch is judged by
-SITES = 8  # of each of them
+SITES = 4  # of each of them
 
 
 @dataclass
@@ -47,26 +47,41 @@ def start(states, visible, hidden, n_chains, rng):
     return Training(machine, machine.b.copy(), mean.astype(np.float32), hidden_mean, features, z, rng)
 
 
+class Room:
+    """Arrays that an epoch writes to again and again: new ones would cost more than what is written."""
+
+    def __init__(self, t, batch, n_gibbs):
+        visible, hidden, W, *_ = t.machine
+        chains, f32 = len(t.visible_chains), np.float32
+        self.draws = [
+            [(np.empty((chains, visible.n), f32), np.empty((chains, hidden.n), f32)) for _ in range(n_gibbs)]
+            for _ in range(2)
+        ]
+        self.features, self.z_data = np.empty((batch, visible.width), f32), np.empty((batch, hidden.n), f32)
+        self.z_model = np.empty((chains, hidden.n), f32)
+        self.data, self.model = np.empty_like(W), np.empty_like(W)
+
+
 def epoch(training, states, batch_size, n_gibbs, rate, l2, pool):
     """Training after one more epoch; what it was before is left as it is.
 
     While one thread moves the chains, another, if there is one, looks at the data and draws the next random numbers.
     """
     t = copy.deepcopy(training)
-    rng, n, rate = t.rng, len(states), np.float32(rate)
-    batches = np.array_split(rng.permutation(n), max(1, round(n / batch_size)))
-    draws = _draw(t, n_gibbs)
+    n, rate = len(states), np.float32(rate)
+    batches = np.array_split(t.rng.permutation(n), max(1, round(n / batch_size)))
+    room = Room(t, len(batches[0]), n_gibbs)
+    _draw(t, room.draws[0])
     for k, rows in enumerate(batches):
-        last = k + 1 == len(batches)
+        draws, after = room.draws[k % 2], room.draws[(k + 1) % 2] if k + 1 < len(batches) else ()
         if pool is None:
-            from_data, after = _data_phase(t, states[rows]), None if last else _draw(t, n_gibbs)
-            from_model = _model_phase(t, draws)
+            from_data = _data_phase(t, states[rows], room, after)
+            from_model = _model_phase(t, draws, room)
         else:
-            ahead = pool.submit(_data_phase_and_draw, t, states[rows], 0 if last else n_gibbs)
-            from_model = _model_phase(t, draws)
-            from_data, after = ahead.result()
+            ahead = pool.submit(_data_phase, t, states[rows], room, after)
+            from_model = _model_phase(t, draws, room)
+            from_data = ahead.result()
         _update(t, from_data, from_model, len(rows), rate, l2)
-        draws = after
     if not all(np.isfinite(parameters).all() for parameters in t.machine[2:]):
         raise FloatingPointError(
             f"training diverged in epoch {len(t.history) + 1}: take a learning_rate smaller than {rate:g}"
@@ -75,32 +90,36 @@ def epoch(training, states, batch_size, n_gibbs, rate, l2, pool):
     return t
 
 
-def _draw(t, n_gibbs):
+def _draw(t, draws):
     """Random numbers of the chains' next steps."""
-    rows = len(t.visible_chains)
-    return [(t.machine.visible.draw(rows, t.rng), t.machine.hidden.draw(rows, t.rng)) for _ in range(n_gibbs)]
+    for to_visible, to_hidden in draws:
+        t.machine.visible.draw(len(to_visible), t.rng, to_visible)
+        t.machine.hidden.draw(len(to_hidden), t.rng, to_hidden)
 
 
-def _data_phase_and_draw(t, states, n_gibbs):
-    return _data_phase(t, states), _draw(t, n_gibbs)
+def _data_phase(t, states, room, draws=()):
+    """Summed products of features and hidden units, and the means of both; then random numbers for what comes next."""
+    _, hidden, W, _, c = t.machine
+    features, z = room.features[: len(states)], room.z_data[: len(states)]
+    t.machine.visible.encode_into(states, features)
+    hidden.mean32(np.matmul(features, W, out=z), c)
+    np.matmul(features.T, z, out=room.data)
+    _draw(t, draws)
+    return room.data, features.mean(axis=0), z.mean(axis=0)
 
 
-def _data_phase(t, states):
-    """Summed products of features and hidden units, and the means of both."""
-    features = t.machine.visible.encode(states, np.float32)
-    z = t.machine.hidden.mean32(features @ t.machine.W, t.machine.c)
-    return features.T @ z, features.mean(axis=0), z.mean(axis=0)
-
-
-def _model_phase(t, draws):
+def _model_phase(t, draws, room):
     """The same of the chains, after steps that these random numbers decide."""
     visible, hidden, W, b, c = t.machine
+    v, z = t.visible_chains, room.z_model
     for to_visible, to_hidden in draws:
-        t.visible_chains = visible.sample(t.hidden_chains @ W.T, b, to_visible)
-        inputs = t.visible_chains @ W
-        t.hidden_chains = hidden.sample(inputs.copy(), c, to_hidden)
-    z = hidden.mean32(inputs, c)
-    return t.visible_chains.T @ z, t.visible_chains.mean(axis=0), z.mean(axis=0)
+        visible.sample(np.matmul(t.hidden_chains, W.T, out=v), b, to_visible)
+        np.matmul(v, W, out=z)
+        np.copyto(t.hidden_chains, z)
+        hidden.sample(t.hidden_chains, c, to_hidden)
+    hidden.mean32(z, c)
+    np.matmul(v.T, z, out=room.model)
+    return room.model, v.mean(axis=0), z.mean(axis=0)
 
 
 def _update(t, from_data, from_model, n_data, rate, l2):
@@ -140,7 +159,7 @@ def monitor(t, states):
     logs = np.empty(sites.shape)
     by_state = (np.ascontiguousarray(visible.by_state(p)) for p in (machine.W, machine.b))
     kernels.conditionals(hidden.gaussian, some, sites, inputs, *by_state, machine.c, logs)
-    again = visible.mean(machine.to_visible(hidden.mean(inputs + machine.c)))
+    again = visible.mean32(hidden.mean32(inputs, machine.c) @ machine.W.T, machine.b)
     right = np.abs(1.0 - features - again) if visible.width == visible.n else features * again
     return {
         "pseudo_likelihood": visible.n * float(logs.mean()),
