@@ -105,7 +105,8 @@ def _data_phase(t, states, room, draws=()):
     hidden.mean32(np.matmul(features, W, out=z), c)
     np.matmul(features.T, z, out=room.data)
     _draw(t, draws)
-    return room.data, features.mean(axis=0), z.mean(axis=0)
+    share = np.full(len(states), 1.0 / len(states), np.float32)
+    return room.data, share @ features, share @ z
 
 
 def _model_phase(t, draws, room):
@@ -119,7 +120,8 @@ def _model_phase(t, draws, room):
         hidden.sample(t.hidden_chains, c, to_hidden)
     hidden.mean32(z, c)
     np.matmul(v.T, z, out=room.model)
-    return room.model, v.mean(axis=0), z.mean(axis=0)
+    share = np.full(len(v), 1.0 / len(v), np.float32)
+    return room.model, share @ v, share @ z
 
 
 def _update(t, from_data, from_model, n_data, rate, l2):
