@@ -17,12 +17,12 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba/$(shell $(PYTHON) tools/digest.py)
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
-PARALLEL := $(BOOK) test test-fast test-notebooks references study
+PARALLEL := $(BOOK) test test-fast test-notebooks references study-tables study-sampling
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks test-book references lint format study bench serve lock clean distclean
+.PHONY: help env book test test-fast test-notebooks test-book references lint format study-tables study-sampling bench serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -84,8 +84,11 @@ $(TABLES)/.ready: tools/study.txt | $(READY)
 	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --upgrade --target $(TABLES) -r $<
 	@touch $@
 
-study: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (hours; goes on where it stopped)
+study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (hours; goes on where it stopped)
 	PYTHONPATH=tools:$(TABLES) $(BIN)/python tools/study.py --n-jobs $(JOBS)
+
+study-sampling: $(READY) ## Run the study of chapter 13 (hours; goes on where it stopped) and write its table
+	$(BIN)/python tools/sampling_study.py --n-jobs $(JOBS)
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks

@@ -23,9 +23,12 @@ _HOME = {
     "gardner_capacity": "limits",
     "SphericalPerceptron": "learners",
     "LinearSVM": "learners",
+    "LikelihoodInformedSampler": "samplers",
+    "RBMSMOTE": "samplers",
     "RandomMixSampler": "samplers",
     "advise": "advice",
     "Advice": "advice",
+    "RBM": "rbm",
 }
 _MODULES = (
     "advice",
@@ -39,9 +42,11 @@ _MODULES = (
     "moments",
     "phases",
     "plotting",
+    "rbm",
     "saddle",
     "samplers",
     "strategies",
+    "studies",
     "widgets",
 )
 

@@ -11,6 +11,11 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
+from ._informed import LikelihoodInformedSampler
+from ._smote import RBMSMOTE
+
+__all__ = ["RBMSMOTE", "LikelihoodInformedSampler", "RandomMixSampler"]
+
 
 class RandomMixSampler(BaseSampler):
     """Balance classes by a mixture of random under- and oversampling.

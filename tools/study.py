@@ -1,6 +1,6 @@
 """The study of chapter 15: what a linear SVM gains from each remedy on real tables, and what the theory foresaw.
 
-    make study                                                      (hours: everything)
+    make study-tables                                                   (hours: everything)
     python tools/study.py --table "wine 1" --repeats 1 --stores _build/small --out _build/small
 
 Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
@@ -275,7 +275,7 @@ def main():
     for trial in (measured, foreseen):
         store = options.stores / f"{trial.__name__}.jsonl"
         table = experiments.run(trial, grid, trials=1, seed=SEED, store=store, n_jobs=options.n_jobs)
-        write(table, options.out / f"study_{trial.__name__}.csv", "make study")
+        write(table, options.out / f"study_{trial.__name__}.csv", "make study-tables")
 
 
 if __name__ == "__main__":

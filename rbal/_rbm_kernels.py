@@ -1,0 +1,157 @@
+"""Compiled loops of restricted Boltzmann machines, in single precision.
+
+Random numbers come from outside. Units are written over their inputs, which are ``scale * inputs + bias``, so that a
+matrix product needs no second pass. The exponential is written out, since the compiler can then work on many at once.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from ._gauss import jit, jit_sum
+
+# Products may be fused with sums; the order of sums stays, where digits depend on it.
+jit_fused = njit(cache=True, error_model="numpy", fastmath={"contract"})
+
+LOG2_E = np.float32(1.0 / math.log(2.0))
+LN2_HIGH = np.float32(0.693359375)  # few digits, so that a product with a small integer is exact
+LN2_LOW = np.float32(math.log(2.0) - 0.693359375)
+C2, C3, C4, C5, C6, C7 = (np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
+ZERO, ONE, HALF, FAR = np.float32(0.0), np.float32(1.0), np.float32(0.5), np.float32(87.0)
+MIDDLE = np.float32(2.0**-25)  # a uniform stands for the middle of its interval of 2⁻²⁴
+BLOCK = 512  # factors 1 + e^{-|x|} ≤ 2 to a logarithm
+
+
+@jit_fused
+def exp32(x):
+    """e^x to single precision; x beyond ±87 counts as ±87."""
+    x = min(max(x, -FAR), FAR)
+    k = np.floor(x * LOG2_E + HALF)
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    p = ONE + r * (ONE + r * (C2 + r * (C3 + r * (C4 + r * (C5 + r * (C6 + r * C7))))))
+    return p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@jit_fused
+def bernoulli_sample(units, bias, scale, uniforms):
+    """Units that are 1 with probability σ(scale inputs + bias)."""
+    for i in range(units.shape[0]):
+        row, u = units[i], uniforms[i]
+        for j in range(row.shape[0]):
+            # u < 1/(1 + e^{-x}), without the division
+            odds = exp32(-(scale * row[j] + bias[j]))
+            row[j] = ONE if (u[j] + MIDDLE) * odds < (ONE - u[j]) - MIDDLE else ZERO
+
+
+@jit_fused
+def bernoulli_mean(units, bias, scale):
+    """σ(scale inputs + bias)."""
+    for i in range(units.shape[0]):
+        row = units[i]
+        for j in range(row.shape[0]):
+            row[j] = ONE / (ONE + exp32(-(scale * row[j] + bias[j])))
+
+
+@jit
+def potts_sample(units, bias, scale, Q, uniforms):
+    """One-hot units whose states have weights exp(scale inputs + bias)."""
+    L = bias.shape[0] // Q
+    weights = np.empty(Q, np.float32)
+    for i in range(units.shape[0]):
+        for unit in range(L):
+            row, h = units[i, unit * Q : (unit + 1) * Q], bias[unit * Q : (unit + 1) * Q]
+            top = -np.float32(np.inf)
+            for q in range(Q):
+                weights[q] = scale * row[q] + h[q]
+                top = max(top, weights[q])
+            for q in range(Q):
+                weights[q] = exp32(weights[q] - top)
+            total = ZERO
+            for q in range(Q):
+                total += weights[q]
+                weights[q] = total
+            mark, state = (uniforms[i, unit] + MIDDLE) * total, 0
+            for q in range(Q - 1):
+                state += weights[q] <= mark
+            for q in range(Q):
+                row[q] = ZERO
+            row[state] = ONE
+
+
+@jit_sum
+def softplus_sum(inputs, shift, bias, scale):
+    """Σ log(1 + e^x) over the units x = scale (inputs + shift) + bias of one row."""
+    total, n = 0.0, inputs.shape[0]
+    for start in range(0, n, BLOCK):
+        positive, product = 0.0, 1.0
+        for j in range(start, min(start + BLOCK, n)):
+            x = scale * (np.float64(inputs[j]) + shift[j]) + bias[j]
+            positive += max(x, 0.0)
+            product *= 1.0 + np.float64(exp32(np.float32(-abs(x))))
+        total += positive + math.log(product)
+    return total
+
+
+@jit_sum
+def half_squares(inputs, shift, bias, scale):
+    """Σ x²/2 over the units of one row, as above."""
+    total = 0.0
+    for j in range(inputs.shape[0]):
+        x = scale * (np.float64(inputs[j]) + shift[j]) + bias[j]
+        total += 0.5 * x * x
+    return total
+
+
+@jit
+def log_norms(gaussian, inputs, bias, scale, out):
+    """Log of the summed weight of the hidden units, for each row of inputs."""
+    nothing = np.zeros(inputs.shape[1], np.float32)
+    for i in range(inputs.shape[0]):
+        if gaussian:
+            out[i] = half_squares(inputs[i], nothing, bias, scale)
+        else:
+            out[i] = softplus_sum(inputs[i], nothing, bias, scale)
+
+
+@jit
+def conditionals(gaussian, states, sites, inputs, W, b, c, out):
+    """log p(v_i | the other sites) for some sites i of each sample, with W (L, Q, M) and the hidden inputs Wᵀv."""
+    Q = W.shape[1]
+    logs = np.empty(Q)
+    shift = np.empty(W.shape[2], np.float32)
+    for k in range(states.shape[0]):
+        for s in range(sites.shape[1]):
+            i, now = sites[k, s], states[k, sites[k, s]]
+            for q in range(Q):
+                for j in range(shift.shape[0]):
+                    shift[j] = W[i, q, j] - W[i, now, j]
+                if gaussian:
+                    logs[q] = b[i, q] + half_squares(inputs[k], shift, c, ONE)
+                else:
+                    logs[q] = b[i, q] + softplus_sum(inputs[k], shift, c, ONE)
+            top = logs.max()
+            out[k, s] = logs[now] - top - math.log(np.exp(logs - top).sum())
+
+
+@jit_sum
+def update(W, b, c, mean, hidden_mean, data, model, n_data, n_model, db, dc, rate, l2):
+    """One step up the likelihood, in the coordinates where the means are taken off the units.
+
+    ``data`` and ``model`` are summed products of visible and hidden units; ``db`` and ``dc`` differences of means.
+    There the weights multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone.
+    """
+    M = W.shape[1]
+    shrink, per_data, per_model = np.float32(2.0 * l2), np.float32(1.0 / n_data), np.float32(1.0 / n_model)
+    back = np.zeros(M, np.float32)
+    for i in range(W.shape[0]):
+        w, up, down, m, d = W[i], data[i], model[i], mean[i], db[i]
+        along = ZERO
+        for j in range(M):
+            step = up[j] * per_data - down[j] * per_model - m * dc[j] - d * hidden_mean[j] - shrink * w[j]
+            w[j] += rate * step
+            along += step * hidden_mean[j]
+            back[j] += m * step
+        b[i] += rate * (d - along)
+    for j in range(M):
+        c[j] += rate * (dc[j] - back[j])
