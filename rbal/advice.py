@@ -1,6 +1,6 @@
 """What to do with an imbalanced table: the theory, fed with its moments, predicts every remedy.
 
-:func:`advise` measures the class statistics of a table without the optimism of small samples, solves the saddle point
+:func:`rbal.advise` measures the class statistics of a table without the optimism of small samples, solves the saddle point
 of the user's classifier under each remedy, and says which one to take, how sure that is, and when not to believe it.
 """
 
@@ -18,7 +18,7 @@ LOSSES = ("hinge", "squared_hinge", "logistic")
 
 @dataclass
 class Advice:
-    """What :func:`advise` found.
+    """What :func:`rbal.advise` found.
 
     Attributes
     ----------
@@ -262,7 +262,7 @@ def advise_file(
     random_state=0,
     progress=True,
 ):
-    """:func:`advise` for a table in a file, read once and in bounded memory.
+    """:func:`rbal.advise` for a table in a file, read once and in bounded memory.
 
     Parameters
     ----------
@@ -271,9 +271,9 @@ def advise_file(
     label : str
         Column of the labels.
     metric, C, loss, costs, positive, categorical, standardize
-        As in :func:`advise`.
+        As in :func:`rbal.advise`.
     check, folds, repeats, draws, level, n_jobs, random_state
-        As in :func:`advise`.
+        As in :func:`rbal.advise`.
     drop : list of str
         Columns to leave out.
     sep : str, optional
