@@ -223,9 +223,9 @@ class LikelihoodInformedSampler(ModelSampler):
         shown = {label: report for label, report in self.report_.items() if label == rarest or report.action != "over"}
         if any(report.scores is None for report in shown.values()):
             raise ValueError("nothing to plot: all classes had their size already, and nothing was scored")
-        colors = iter([plotting.VERMILLION, plotting.ORANGE, plotting.PURPLE, plotting.SKY] * len(shown))
+        colors = iter([plotting.BLUE, plotting.ORANGE, plotting.PURPLE, plotting.SKY] * len(shown))
         for label, report in shown.items():
-            color = plotting.BLUE if label == rarest else next(colors)
+            color = plotting.VERMILLION if label == rarest else next(colors)
             _histogram(ax, report.scores, report.kept, f"{label}, data", color)
         if (report := shown[rarest]).generated_scores is not None:
             inside = (report.generated_scores >= report.low) & (report.generated_scores <= report.high)

@@ -190,14 +190,16 @@ def plot(advice, axes=None):
     left.axhspan(best - 0.4, best + 0.4, color="0.92", zorder=0)
     left.set_yticks(place, [remedy(row) for row in table.index])
     left.set_xlabel(NAMES[advice.metric])
-    left.legend(frameon=False)
+    if "measured" in table:
+        left.legend()
     curve = advice.curve
     right.axvspan(advice.mixing_low, advice.mixing_high, color="0.92", label="within one standard error")
     right.plot(curve["mixing"], curve["predicted"], color=BLUE, label="predicted")
     right.fill_between(curve["mixing"], curve["low"], curve["high"], color=BLUE, alpha=0.15, lw=0)
-    right.set_xlabel("mixing (0 undersampling, 1 oversampling)")
+    right.set_xlabel("mixing (0 under, 1 over)")
     right.set_ylabel(NAMES[advice.metric])
-    right.legend(frameon=False)
+    right.margins(y=0.25)  # room for the legend
+    right.legend(loc="lower center", fontsize="small")
     return left.figure
 
 
