@@ -191,7 +191,7 @@ def plot(advice, axes=None):
     left.set_yticks(place, [remedy(row) for row in table.index])
     left.set_xlabel(NAMES[advice.metric])
     if "measured" in table:
-        left.legend()
+        left.legend(loc="lower left", bbox_to_anchor=(-0.2, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
     curve = advice.curve
     right.axvspan(advice.mixing_low, advice.mixing_high, color="0.92", label="within one standard error")
     right.plot(curve["mixing"], curve["predicted"], color=BLUE, label="predicted")
