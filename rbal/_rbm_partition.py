@@ -59,32 +59,35 @@ def enumerated(machine):
 def annealed(machine, base, n_chains, n_betas, rng):
     """Estimate of log Z, by annealing independent visible units of inputs ``base`` into the machine.
 
-    All parameters go in a straight line from those of independent units, with hidden ones at zero, to those of the
-    machine. The chains go in a few populations, each with an estimate of its own: from their scatter comes the error.
+    All parameters go in a straight line from those of independent units to those of the machine. The chains go in a few
+    populations, each with an estimate of its own: from their scatter comes the error.
     """
     machine, base = machine.astype(np.float32), base.astype(np.float64)
+    start = np.zeros(machine.hidden.width)  # inputs of the hidden units
+    if machine.hidden.gaussian:  # whose mean is as large as their input: it stays where the means of the data put it
+        start = machine.visible.mean(base[None])[0] @ machine.W + machine.c
     sizes = [len(part) for part in np.array_split(np.arange(n_chains), POPULATIONS)]
-    logs = in_pieces(lambda n, own: _anneal(machine, base, n, n_betas, own), sizes, seeds(rng, POPULATIONS))
+    logs = in_pieces(lambda n, own: _anneal(machine, base, start, n, n_betas, own), sizes, seeds(rng, POPULATIONS))
     return _mean(np.array(logs))
 
 
-def _anneal(machine, base, n, n_betas, rng):
+def _anneal(machine, base, start, n, n_betas, rng):
     """Estimate of one population, whose chains are drawn anew by their weights when few of them carry the mean."""
     visible, hidden, W, b, c = machine
-    f32, extra = np.float32, b - base
-    log_z = visible.log_norm(base[None])[0] + hidden.log_norm(np.zeros((1, hidden.width)))[0]
+    f32, extra, more = np.float32, b - base, c - start
+    log_z = visible.log_norm(base[None])[0] + hidden.log_norm(start[None])[0]
     features = visible.sample(np.zeros((n, visible.width), f32), base.astype(f32), visible.draw(n, rng))
     log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
     for old, new in pairwise(np.linspace(0.0, 1.0, n_betas)):
         inputs = features @ W
-        kernels.log_norms(hidden.gaussian, inputs, old * c.astype(np.float64), old, before)
-        kernels.log_norms(hidden.gaussian, inputs, new * c.astype(np.float64), new, after)
+        kernels.log_norms(hidden.gaussian, inputs, start + old * more, old, before)
+        kernels.log_norms(hidden.gaussian, inputs, start + new * more, new, after)
         log_w += after - before + (new - old) * (features @ extra.astype(f32))
         weights = np.exp(log_w - log_w.max())
         if weights.sum() ** 2 < 0.5 * n * (weights @ weights):
             log_z += log_w.max() + np.log(weights.mean())
             inputs, log_w = inputs[_chosen(weights, rng)], np.zeros(n)
-        z = hidden.sample(inputs, f32(new) * c, hidden.draw(n, rng), f32(new))
+        z = hidden.sample(inputs, (start + new * more).astype(f32), hidden.draw(n, rng), f32(new))
         features = visible.sample(z @ W.T, (base + new * extra).astype(f32), visible.draw(n, rng), f32(new))
     return log_z + log_w.max() + np.log(np.exp(log_w - log_w.max()).mean())
 
