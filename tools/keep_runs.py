@@ -15,6 +15,12 @@ from nbval.plugin import IPyNbCell
 RUNS = {}  # the file of a chapter -> {number of a cell that passed: (its outputs, its seconds)}
 
 
+def with_history(kernel):
+    """Run cells as Jupyter does: without a history, which nbval turns off, IPython shows what a semicolon should hide."""
+    execute_plain = kernel.kc.execute
+    kernel.kc.execute = lambda code, **options: execute_plain(code, **(options | {"store_history": True}))
+
+
 def executed(notebook, runs, language_info):
     """The chapter with what its cells gave, or None if the book would not take it: there, stderr is an error."""
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -45,10 +51,13 @@ def keep(chapter):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     """Note the outputs of a cell that passed; after the last, keep the chapter."""
+    if isinstance(item, IPyNbCell) and item.parent not in RUNS:
+        RUNS[item.parent] = {}
+        with_history(item.parent.kernel)
     start = time.perf_counter()
     outcome = yield
     if isinstance(item, IPyNbCell):
-        runs = RUNS.setdefault(item.parent, {})
+        runs = RUNS[item.parent]
         runs[item.cell_num] = item.test_outputs, time.perf_counter() - start
         if len(runs) == sum(cell.cell_type == "code" for cell in item.parent.nb.cells):
             keep(item.parent)
