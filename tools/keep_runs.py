@@ -16,7 +16,7 @@ RUNS = {}  # the file of a chapter -> {number of a cell that passed: (its output
 
 
 def with_history(kernel):
-    """Run cells as Jupyter does: without a history, which nbval turns off, IPython shows what a semicolon should hide."""
+    """Run cells as Jupyter does: without a history, as nbval has it, IPython shows what a semicolon should hide."""
     execute_plain = kernel.kc.execute
     kernel.kc.execute = lambda code, **options: execute_plain(code, **(options | {"store_history": True}))
 
