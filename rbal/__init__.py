@@ -27,6 +27,7 @@ _HOME = {
 }
 _MODULES = (
     "datasets",
+    "deep",
     "experiments",
     "learners",
     "limits",

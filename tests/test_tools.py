@@ -22,6 +22,8 @@ def package(tmp_path):
     (tmp_path / "rbal").mkdir()
     (tmp_path / "rbal" / "a.py").write_text("x = 1\n")
     (tmp_path / "rbal" / "style.txt").write_text("blue\n")
+    (tmp_path / "book" / "_data").mkdir(parents=True)
+    (tmp_path / "book" / "_data" / "results.csv").write_text("x\n1\n")
     (tmp_path / "requirements.lock").write_text("numpy==1\n")
     return tmp_path
 
@@ -34,7 +36,12 @@ def test_kernels_have_one_cache():
 
 @pytest.mark.parametrize(
     ("changed", "kernels", "outputs"),
-    [("rbal/a.py", True, True), ("rbal/style.txt", False, True), ("requirements.lock", False, True)],
+    [
+        ("rbal/a.py", True, True),
+        ("rbal/style.txt", False, True),
+        ("requirements.lock", False, True),
+        ("book/_data/results.csv", False, True),
+    ],
 )
 def test_keys_follow_what_they_depend_on(package, changed, kernels, outputs):
     import digest

@@ -52,8 +52,8 @@ class Settings:
     seeds: int = 3
     held_out: float = 0.25  # images set apart for the threshold, over those of the imbalanced training set
     head_epochs: int = 60
-    cnn_images: int = 20_000  # that the small network is trained on; its features are those of the others
-    cnn_epochs: int = 10
+    cnn_images: int = 10_000  # that the small network is trained on; its features are those of the others
+    cnn_epochs: int = 8
     cnn_lr: float = 1e-3
     trials: int = 5  # of every head
     shown: int = 4000  # images of each class whose principal components are stored

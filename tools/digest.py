@@ -17,9 +17,11 @@ def kernels(root=ROOT):
 
 
 def outputs(root=ROOT):
-    """Key of all that a page's output depends on besides its own cells: the package and the locked versions."""
+    """Key of all that a page's output depends on besides its own cells: the package, stored results, locked versions."""
     digest = hashlib.sha256()
-    files = [path for path in (root / "rbal").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    folders = root / "rbal", root / "book" / "_data"
+    files = [path for folder in folders for path in folder.rglob("*")]
+    files = [path for path in files if path.is_file() and "__pycache__" not in path.parts]
     for path in [root / "requirements.lock", *sorted(files)]:
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
