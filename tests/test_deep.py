@@ -778,3 +778,14 @@ def test_script_has_the_setting_of_the_paper(script):
     paper = script.Settings(**script.PAPER)
     assert (paper.negatives, paper.ratio, paper.epochs, paper.batch_size) == (25_000, 0.1, 100, 128)
     assert (paper.lr, paper.decay) == (1e-5, 1e-5)
+
+
+def test_script_fits_in_the_span_of_the_samples(script):
+    from rbal.learners import LinearSVM
+
+    X, y = np.random.default_rng(0).normal(size=(20, 50)), np.repeat([1, -1], [5, 15])
+    weight = np.where(y > 0, 3.0, 1.0)
+    found = script.logistic(X, y, weight)
+    expected = LinearSVM(lam=script.RIDGE, loss="logistic").fit(X, y, weight)
+    np.testing.assert_allclose(found.J_, expected.J_, atol=1e-4 * np.abs(expected.J_).max())
+    np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-4)

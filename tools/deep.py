@@ -34,7 +34,7 @@ MIXINGS = {"undersampling": 0.0, "mixed": 0.5, "oversampling": 1.0}
 REMEDIES = ("as is", *MIXINGS, "class weights")
 TEST = 500  # images of each class on which the networks are tested
 RIDGE = 0.1  # of the linear heads
-TOTALS, SHARES = (500, 2000), (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of the training sets of linear heads
+TOTALS, SHARES = (400, 1100), (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of the training sets of linear heads
 KEPT = {"resnet50": 128, "cnn": 64}  # principal components that the chapter works with
 BENCHES = {}  # study and features that a trial works with, by what they are: a store knows a trial by that text
 
@@ -43,7 +43,7 @@ BENCHES = {}  # study and features that a trial works with, by what they are: a 
 class Settings:
     """What is run; every field is an option of the command line."""
 
-    negatives: int = 2000  # N
+    negatives: int = 1000  # N
     ratio: float = 0.1  # P/N where the set is imbalanced
     epochs: int = 12
     batch_size: int = 128
@@ -51,7 +51,7 @@ class Settings:
     decay: float = 1e-5
     seeds: int = 3
     held_out: float = 0.25  # images set apart for the threshold, over those of the imbalanced training set
-    head_epochs: int = 60
+    head_epochs: int = 30
     cnn_images: int = 10_000  # that the small network is trained on; its features are those of the others
     cnn_epochs: int = 8
     cnn_lr: float = 1e-3
@@ -198,18 +198,16 @@ def collect(study, rows, scores):
             )
         kept[f"{name}/scores"] = test.astype(np.float16)
         if seed == "0":
-            kept[f"{name}/components"] = components(scores[f"{name}/last"], 50)[0].astype(np.float16)
+            kept[f"{name}/components"] = components(scores[f"{name}/last"], 50).astype(np.float16)
     study.table("networks.csv", pd.DataFrame(finals))
     study.store("networks.npz", kept)
     study.about()
 
 
 def components(X, n):
-    """First n principal components of rows, the mean and the axes."""
-    mean = X.mean(axis=0, dtype=float)
+    """First n principal components of rows."""
     _, vectors = np.linalg.eigh(np.cov(X, rowvar=False))
-    axes = vectors[:, ::-1][:, :n]
-    return (X - mean) @ axes, mean, axes
+    return (X - X.mean(axis=0)) @ vectors[:, ::-1][:, :n]
 
 
 def first(frame, names):
@@ -229,7 +227,6 @@ def features(study):
             {
                 "eigenvalues": moments.eigenvalues.astype(np.float32),
                 "delta_sq": moments.delta_sq.astype(np.float32),
-                "overlap": overlap(classes),
             },
         )
         study.store(f"{name}-rows.npz", reduced(study, classes, KEPT[name]))
@@ -272,21 +269,14 @@ def small_network(study):
     return backbone.eval()
 
 
-def overlap(classes):
-    """How far each class's own variance is from the common one, along the direction of the best linear classifier."""
-    pos, neg = (np.asarray(part, float) for part in classes._train)
-    cov = classes.moments._covariance
-    direction = np.linalg.solve(cov + 1e-3 * np.trace(cov) / len(cov) * np.eye(len(cov)), classes.moments.delta)
-    return np.array([np.var(part @ direction) for part in (pos, neg)]) / (direction @ cov @ direction)
-
-
 def reduced(study, classes, n):
-    """Principal components of some rows, as bytes with a scale a component."""
-    s = study.settings
+    """Principal components of some rows, in units of their mean variance, as bytes with a scale a component."""
+    s, m = study.settings, classes.moments
+    half = 0.5 * m.delta / np.sqrt(m.L)
+    values, vectors = np.linalg.eigh(m._covariance + np.outer(half, half))  # of both classes together
+    axes = vectors[:, ::-1][:, :n] / np.sqrt(values[::-1][:n].mean())
     parts = [part[: s.shown] for part in classes._train] + [part[: s.shown_test] for part in classes._test]
-    pool = np.concatenate([np.asarray(part) for part in classes._train])
-    _, mean, axes = components(pool, n)
-    rows = [(part - mean) @ axes for part in parts]
+    rows = [(part - m.M) @ axes for part in parts]
     scale = np.max([np.abs(part).max(axis=0) for part in rows], axis=0) / 127
     names = ("pos", "neg", "test_pos", "test_neg")
     return {"scale": scale.astype(np.float32)} | {
@@ -325,10 +315,18 @@ def linear_head(rng, bench, total, rho):
     """Logistic regression with a ridge on features, tested on all test images."""
     _, classes = BENCHES[bench]
     P = round(rho * total)
-    X, y = classes.sample(P, total - P, rng)
-    clf = rbal.LinearSVM(lam=RIDGE, loss="logistic").fit(X, y)
+    clf = logistic(*classes.sample(P, total - P, rng))
     m = deep.evaluate(clf.decision_function(classes.X_test), classes.y_test)
     return {**clf.order_parameters(classes.moments)._asdict(), **{k: m[k] for k in ("tpr", "tnr", "ba", "auc")}}
+
+
+def logistic(X, y, sample_weight=None):
+    """Logistic regression with a ridge, fitted in the span of the samples, where its weights are."""
+    axes, rows = np.linalg.qr(X.T)
+    n, D = axes.shape[1], axes.shape[0]
+    clf = rbal.LinearSVM(lam=RIDGE, loss="logistic").fit(np.sqrt(n / D) * rows.T, y, sample_weight)
+    clf.J_, clf.n_features_in_ = axes @ clf.J_, D
+    return clf
 
 
 def remedied_head(rng, bench, strategy, head, draw):
@@ -338,9 +336,10 @@ def remedied_head(rng, bench, strategy, head, draw):
     X = np.concatenate([classes._train[0][pos], classes._train[1][neg]])
     y = np.repeat([1, -1], [len(pos), len(neg)])
     if head == "linear":
-        weight = np.where(y > 0, weight_pos, weight_neg)
-        clf = rbal.LinearSVM(lam=RIDGE, loss="logistic").fit(X, y, sample_weight=weight)
-        score = clf.decision_function
+        # a row that is there several times is one row with a weight
+        rows, index, times = np.unique(np.r_[pos, -1 - neg], return_index=True, return_counts=True)
+        weight = times * np.where(rows >= 0, weight_pos, weight_neg)
+        score = logistic(X[index].astype(float), y[index], weight).decision_function
     else:
         s = study.settings
         clf = deep.Classifier(deep.FeatureInput(X.shape[1]), seed=draw)

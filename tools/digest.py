@@ -17,7 +17,7 @@ def kernels(root=ROOT):
 
 
 def outputs(root=ROOT):
-    """Key of all that a page's output depends on besides its own cells: the package, stored results, locked versions."""
+    """Key of all that a page's output depends on besides its own cells: package, stored results and locked versions."""
     digest = hashlib.sha256()
     folders = root / "rbal", root / "book" / "_data"
     files = [path for folder in folders for path in folder.rglob("*")]
