@@ -227,6 +227,7 @@ def features(study):
             {
                 "eigenvalues": moments.eigenvalues.astype(np.float32),
                 "delta_sq": moments.delta_sq.astype(np.float32),
+                "zeros": np.float32(np.mean([np.mean(part == 0) for part in classes._test])),
             },
         )
         study.store(f"{name}-rows.npz", reduced(study, classes, KEPT[name]))
