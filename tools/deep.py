@@ -45,7 +45,7 @@ class Settings:
 
     negatives: int = 1000  # N
     ratio: float = 0.1  # P/N where the set is imbalanced
-    epochs: int = 3
+    epochs: int = 6
     batch_size: int = 128
     lr: float = 1e-4
     decay: float = 1e-5
