@@ -789,3 +789,24 @@ def test_script_fits_in_the_span_of_the_samples(script):
     expected = LinearSVM(lam=script.RIDGE, loss="logistic").fit(X, y, weight)
     np.testing.assert_allclose(found.J_, expected.J_, atol=1e-4 * np.abs(expected.J_).max())
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-4)
+
+
+# ---- what it stored
+
+
+def test_stored_results_agree_with_each_other():
+    import pandas as pd
+
+    folder = ROOT / "book" / "_data" / "deep"
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3_000_000
+    final = pd.read_csv(folder / "networks.csv").query("threshold == 'trained'")
+    last = pd.read_csv(folder / "epochs.csv").groupby(["strategy", "seed"]).last()
+    settings = json.loads((folder / "about.json").read_text())["settings"]
+    assert set(final.seed) == set(range(settings["seeds"]))
+    assert last.loc["balanced"].epoch.unique() == [settings["epochs"]]
+    with np.load(folder / "networks.npz") as stored:
+        for row in final.itertuples():
+            scores = stored[f"{row.strategy}/{row.seed}/scores"]
+            ba = deep.evaluate(scores, np.repeat([1, -1], len(scores) // 2))["ba"]
+            # scores are stored with three digits: one image may change sides
+            assert ba == pytest.approx(row.ba, abs=0.003) == last.loc[(row.strategy, row.seed), "test_ba"]
