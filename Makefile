@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
+DEEP := $(VENV)/.deep
 BOOK := _build/.book
 TABLES := _build/study/packages
 
@@ -22,7 +23,7 @@ $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks test-book references lint format study-tables study-sampling bench serve lock clean distclean
+.PHONY: help env book test test-fast test-notebooks test-book references lint format study-tables study-sampling bench deep serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -40,6 +41,14 @@ $(READY): $(LOCKED) pyproject.toml
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
+# PyTorch is left out of the lock: its usual build for Linux brings several GB for graphics cards. Where pip knows a place
+# that has the small one (its name ends in +cpu), the tests of rbal.deep run too; where it does not, they say so.
+$(DEEP): $(READY)
+	@$(BIN)/python -c 'import torch' 2>/dev/null || \
+	$(BIN)/python -m pip --disable-pip-version-check install -qq -c requirements.lock torch==2.13.0+cpu 2>/dev/null || \
+	echo "NOTICE: PyTorch without CUDA is not to be had here, so rbal.deep is not tested (pip install rbal[deep])." >&2
+	@touch $@
+
 env: $(READY) ## Make .venv with the locked versions (every other target does this when needed)
 
 book: $(BOOK) ## Build the book, strictly, into _build/html
@@ -53,7 +62,7 @@ $(BOOK): $(READY) $(BOOK_SOURCES)
 	$(BIN)/jupyter-book build . --all -W -n --keep-going
 	@touch $@
 
-test: lint ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
+test: lint $(DEEP) ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
 	$(BIN)/python -m pytest -n $(JOBS) -m "not browser"
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/test_kernels.py tests/test_descent.py
 	@$(MAKE) --no-print-directory test-notebooks test-book
@@ -92,6 +101,9 @@ study-sampling: $(READY) ## Run the study of chapter 13 (hours; goes on where it
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks
+
+deep: $(READY) ## Run the experiments of chapter 14 (hours; needs rbal[deep]; DEEP_OPTIONS=--paper for the paper's setting)
+	$(BIN)/python tools/deep.py $(DEEP_OPTIONS)
 
 serve: $(BOOK) ## Build the book and serve it on localhost
 	@echo "http://localhost:$(PORT) (ctrl-C ends it)"

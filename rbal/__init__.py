@@ -33,6 +33,7 @@ _HOME = {
 _MODULES = (
     "advice",
     "datasets",
+    "deep",
     "experiments",
     "learners",
     "limits",

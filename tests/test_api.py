@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ MODULES = (
     "datasets.images",
     "datasets.lattice",
 )
+if find_spec("torch"):
+    MODULES += ("deep",)
 
 
 def public_functions(module):
@@ -101,6 +104,11 @@ def test_unknown_attribute():
     with pytest.raises(AttributeError, match="module 'rbal' has no attribute 'slove'"):
         _ = rbal.slove
     assert not hasattr(rbal, "_nothing")
+
+
+def test_deep_without_torch_says_what_to_do():
+    code = "import sys; sys.modules['torch'] = None\nimport rbal\ntry: rbal.deep\nexcept ImportError as e: print(e)"
+    assert run(code).strip() == "rbal.deep needs PyTorch, which is not installed: pip install rbal[deep]"
 
 
 def test_convergence_warning_is_scikit_learns():

@@ -68,6 +68,11 @@ def test_lock_leaves_torch_out():
     assert not {name for name in LOCK if name == "torch" or name.startswith("nvidia-")}
 
 
+def test_make_installs_the_torch_of_the_extra():
+    (extra,) = EXTRAS["deep"]
+    assert re.findall(r"torch==\S+", (ROOT / "Makefile").read_text()) == [f"{extra}+cpu"]
+
+
 def test_conda_environment_has_the_versions_of_the_lock():
     assert "-e ." in CONDA_PIP
     pins = exact_pins(line for line in CONDA_PIP if line != "-e .")

@@ -1,0 +1,388 @@
+"""The experiments of chapter 14: python tools/deep.py [--paper] [--parts networks features heads], or `make deep`.
+
+``networks`` fine-tunes ResNet-50 on two classes of CIFAR-10, imbalanced and balanced, for several seeds. ``features``
+computes what the frozen network, and a small one that is trained from scratch, make of all images. ``heads`` trains
+heads on those features: with every remedy for imbalance, and against the share of positives.
+
+What is finished is kept in the working folder and not done again, a training goes on after its last epoch, and the
+folder of results is brought up to date whenever something is new. More epochs, seeds or trials than before cost only
+what is new. The defaults are what the book shows; ``--paper`` is the setting of the paper, for a machine with a
+graphics card (give it another --work and --out).
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from threadpoolctl import threadpool_limits
+
+import rbal
+from rbal import deep, experiments
+from rbal.datasets import _fetch, images
+from rbal.samplers import RandomMixSampler
+
+ROOT = Path(__file__).resolve().parent.parent
+MIXINGS = {"undersampling": 0.0, "mixed": 0.5, "oversampling": 1.0}
+REMEDIES = ("as is", *MIXINGS, "class weights")
+TEST = 500  # images of each class on which the networks are tested
+RIDGE = 0.1  # of the linear heads
+TOTALS, SHARES = (400, 1100), (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of the training sets of linear heads
+KEPT = {"resnet50": 128, "cnn": 64}  # principal components that the chapter works with
+BENCHES = {}  # study and features that a trial works with, by what they are: a store knows a trial by that text
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What is run; every field is an option of the command line."""
+
+    negatives: int = 1000  # N
+    ratio: float = 0.1  # P/N where the set is imbalanced
+    epochs: int = 6
+    batch_size: int = 128
+    lr: float = 1e-4
+    decay: float = 1e-5
+    seeds: int = 3
+    held_out: float = 0.25  # images set apart for the threshold, over those of the imbalanced training set
+    head_epochs: int = 30
+    cnn_images: int = 10_000  # that the small network is trained on; its features are those of the others
+    cnn_epochs: int = 8
+    cnn_lr: float = 1e-3
+    trials: int = 5  # of every head
+    shown: int = 4000  # images of each class whose principal components are stored
+    shown_test: int = 1000
+
+
+PAPER = {"negatives": 25_000, "epochs": 100, "lr": 1e-5, "seeds": 1}
+
+
+class Study:
+    """Data, settings and folders of one run of this script."""
+
+    def __init__(self, data, settings, work, out, build=deep.load_resnet50, strategies=("as is", "balanced")):
+        self.settings, self.work, self.out = settings, Path(work), Path(out)
+        self.build, self.strategies = build, strategies
+        self.pos, self.neg, test = (rows.reshape(-1, *data.shape) for rows in (data.X_pos, data.X_neg, data.X_test))
+        half = len(test) // 2
+        self.test_pos, self.test_neg = test[:half], test[half:]
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def draw(self, seed):
+        """Rows of a training set, as large as the balanced one, and of the images set apart for the threshold."""
+        rng, s = np.random.default_rng([14, seed]), self.settings
+        pos, neg = (rng.choice(len(part), s.negatives, replace=False) for part in (self.pos, self.neg))
+        n_neg = min(round(s.held_out * s.negatives), len(self.test_neg) - TEST)
+        apart = [TEST + rng.choice(half - TEST, n, replace=False) for half, n in self._apart(n_neg)]
+        return pos, neg, apart
+
+    def _apart(self, n_neg):
+        return (len(self.test_pos), max(1, round(self.settings.ratio * n_neg))), (len(self.test_neg), n_neg)
+
+    def training_set(self, seed, strategy):
+        """Rows of positives and negatives, with repetitions, and the weights of the two classes."""
+        pos, neg, _ = self.draw(seed)
+        if strategy == "balanced":
+            return pos, neg, 1.0, 1.0
+        pos = pos[: round(self.settings.ratio * len(neg))]
+        if strategy in MIXINGS:
+            y = np.repeat([1, -1], [len(pos), len(neg)])
+            sampler = RandomMixSampler(mixing=MIXINGS[strategy], random_state=seed)
+            sampler.fit_resample(np.zeros((len(y), 1)), y)
+            rows, at = sampler.sample_indices_, len(pos)
+            return pos[rows[rows < at]], neg[rows[rows >= at] - at], 1.0, 1.0
+        if strategy == "class weights":
+            total = len(pos) + len(neg)
+            return pos, neg, 0.5 * total / len(pos), 0.5 * total / len(neg)
+        return pos, neg, 1.0, 1.0
+
+    def epochs(self, n, epochs):
+        """Passes through n images that make as many steps as ``epochs`` through the imbalanced set."""
+        return max(1, round(epochs * (1 + self.settings.ratio) * self.settings.negatives / n))
+
+    def store(self, name, arrays):
+        """Write arrays to the folder of results."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        _fetch.save_arrays(self.out / name, arrays, compressed=True)
+
+    def table(self, name, frame):
+        """Write a table to the folder of results."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        with _fetch.atomic(self.out / name) as file:
+            frame.to_csv(file, index=False, float_format="%.5f", lineterminator="\n")
+
+    def about(self, **news):
+        """Say how the results were made."""
+        path = self.out / "about.json"
+        told = json.loads(path.read_text()) if path.exists() else {}
+        told |= {
+            "settings": dataclasses.asdict(self.settings),
+            "versions": {"rbal": rbal.__version__, "torch": torch.__version__, "numpy": np.__version__},
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, torch on {torch.get_num_threads()}",
+            **news,
+        }
+        self.out.mkdir(parents=True, exist_ok=True)
+        with _fetch.atomic(path) as file:
+            file.write((json.dumps(told, indent=1) + "\n").encode())
+
+
+# ---- networks
+
+
+def networks(study):
+    """Fine-tune all layers, seed by seed, and keep each history, the final scores and the last features."""
+    s, rows, scores = study.settings, [], {}
+    for seed in range(s.seeds):
+        for strategy in study.strategies:
+            name = f"{strategy}-{seed}".replace(" ", "_")
+            done = study.work / f"{name}-{s.epochs}.npz"
+            history = done.with_suffix(".csv")
+            if not done.exists():
+                table, arrays = fine_tune(study, strategy, seed, study.work / f"{name}.pt")
+                table.to_csv(history, index=False)
+                _fetch.save_arrays(done, arrays)
+            rows.append(pd.read_csv(history).assign(strategy=strategy, seed=seed))
+            with np.load(done) as stored:
+                scores |= {f"{strategy}/{seed}/{key}": stored[key] for key in stored.files}
+            collect(study, rows, scores)
+
+
+def fine_tune(study, strategy, seed, checkpoint):
+    """One network: history of its training, scores of the test images and of those apart, its last feature layer."""
+    s, (pos, neg, weight_pos, weight_neg) = study.settings, study.training_set(seed, strategy)
+    apart_pos, apart_neg = study.draw(seed)[2]
+    test = np.concatenate([study.test_pos[:TEST], study.test_neg[:TEST]]), np.repeat([1, -1], TEST)
+    model = deep.Classifier(study.build(), seed=seed)
+    X, y = np.concatenate([study.pos[pos], study.neg[neg]]), np.repeat([1, -1], [len(pos), len(neg)])
+    history = deep.train(
+        model,
+        X,
+        y,
+        epochs=s.epochs if strategy == "balanced" else study.epochs(len(y), s.epochs),
+        batch_size=s.batch_size,
+        lr=s.lr,
+        decay=s.decay,
+        weight_pos=weight_pos,
+        weight_neg=weight_neg,
+        validation={"test": test},
+        checkpoint=checkpoint,
+        seed=seed,
+    )
+    apart = np.concatenate([study.test_pos[apart_pos], study.test_neg[apart_neg]])
+    arrays = {
+        "test": deep.predict(model, test[0]).astype(np.float32),
+        "apart": deep.predict(model, apart).astype(np.float32),
+        "n_apart_pos": np.int64(len(apart_pos)),
+        "last": deep.extract(model, test[0], checkpoint.with_suffix(f".{len(history)}.npy"), progress=False)[:],
+    }
+    return history, arrays
+
+
+def collect(study, rows, scores):
+    """Results of all networks so far: histories, scores, threshold moved, and principal components to look at."""
+    study.table("epochs.csv", pd.concat(rows).pipe(first, ["strategy", "seed"]))
+    finals, kept, y = [], {}, np.repeat([1, -1], TEST)
+    for name in dict.fromkeys(key.rpartition("/")[0] for key in scores):
+        strategy, seed = name.split("/")
+        test, apart, n_pos = (scores[f"{name}/{key}"] for key in ("test", "apart", "n_apart_pos"))
+        threshold = deep.best_threshold(apart, np.repeat([1, -1], [n_pos, len(apart) - n_pos]))
+        for label, at in (("trained", 0.0), ("moved", threshold)):
+            finals.append(
+                {"strategy": strategy, "seed": int(seed), "threshold": label, "at": at, **deep.evaluate(test, y, at)}
+            )
+        kept[f"{name}/scores"] = test.astype(np.float16)
+        if seed == "0":
+            kept[f"{name}/components"] = components(scores[f"{name}/last"], 50).astype(np.float16)
+    study.table("networks.csv", pd.DataFrame(finals))
+    study.store("networks.npz", kept)
+    study.about()
+
+
+def components(X, n):
+    """First n principal components of rows."""
+    _, vectors = np.linalg.eigh(np.cov(X, rowvar=False))
+    return (X - X.mean(axis=0)) @ vectors[:, ::-1][:, :n]
+
+
+def first(frame, names):
+    """The same table with some columns in front."""
+    return frame[[*names, *(name for name in frame if name not in names)]]
+
+
+# ---- features
+
+
+def features(study):
+    """Features of all images by the frozen network and by a small one; their spectra, and some rows, for the book."""
+    for name, classes in feature_sets(study).items():
+        moments = classes.moments
+        study.store(
+            f"{name}-spectrum.npz",
+            {
+                "eigenvalues": moments.eigenvalues.astype(np.float32),
+                "delta_sq": moments.delta_sq.astype(np.float32),
+                "zeros": np.float32(np.mean([np.mean(part == 0) for part in classes._test])),
+            },
+        )
+        study.store(f"{name}-rows.npz", reduced(study, classes, KEPT[name]))
+    study.about()
+
+
+def feature_sets(study):
+    """Two classes of features by name, with all test images as their test set."""
+    everything = np.concatenate([study.pos, study.neg, study.test_pos, study.test_neg])
+    network = study.build()
+    sets = {"resnet50": (deep.extract(network, everything, study.work / "resnet50.npy"), 0)}
+    skip = study.settings.cnn_images // 2
+    sets["cnn"] = deep.extract(small_network(study), everything, study.work / "cnn.npy"), skip
+    found = {}
+    for name, (table, start) in sets.items():
+        ends = np.cumsum([len(part) for part in (study.pos, study.neg, study.test_pos, study.test_neg)])[:-1]
+        pos, neg, test_pos, test_neg = np.split(table, ends)
+        found[name] = images.Images(
+            name=name,
+            labels=("positive", "negative"),
+            shape=(table.shape[1],),
+            train=[pos[start:], neg[start:]],
+            test=[test_pos, test_neg],
+            examples=None,
+            packed=False,
+        )
+    return found
+
+
+def small_network(study):
+    """The small network, trained on the first images of each class."""
+    s, half = study.settings, study.settings.cnn_images // 2
+    backbone = deep.SmallCNN()
+    model = deep.Classifier(backbone, hidden=64)
+    X, y = np.concatenate([study.pos[:half], study.neg[:half]]), np.repeat([1, -1], half)
+    test = np.concatenate([study.test_pos[:TEST], study.test_neg[:TEST]]), np.repeat([1, -1], TEST)
+    options = {"batch_size": s.batch_size, "lr": s.cnn_lr, "validation": {"test": test}}
+    history = deep.train(model, X, y, epochs=s.cnn_epochs, checkpoint=study.work / "cnn.pt", **options)
+    study.table("cnn.csv", history)
+    return backbone.eval()
+
+
+def reduced(study, classes, n):
+    """Principal components of some rows, in units of their mean variance, as bytes with a scale a component."""
+    s, m = study.settings, classes.moments
+    half = 0.5 * m.delta / np.sqrt(m.L)
+    values, vectors = np.linalg.eigh(m._covariance + np.outer(half, half))  # of both classes together
+    axes = vectors[:, ::-1][:, :n] / np.sqrt(values[::-1][:n].mean())
+    parts = [part[: s.shown] for part in classes._train] + [part[: s.shown_test] for part in classes._test]
+    rows = [(part - m.M) @ axes for part in parts]
+    scale = np.max([np.abs(part).max(axis=0) for part in rows], axis=0) / 127
+    names = ("pos", "neg", "test_pos", "test_neg")
+    return {"scale": scale.astype(np.float32)} | {
+        name: np.rint(part / scale).astype(np.int8) for name, part in zip(names, rows, strict=True)
+    }
+
+
+# ---- heads
+
+
+def heads(study):
+    """Linear heads against the share of positives, and heads of both kinds under every remedy."""
+    s, sets = study.settings, feature_sets(study)
+    grid = {"total": TOTALS, "rho": SHARES}
+    for name, classes in sets.items():
+        run = partial(experiments.run, trials=s.trials, seed=14, n_jobs=1)
+        trial = partial(linear_head, bench=bench(study, name, classes))
+        study.table(f"{name}-heads.csv", run(trial, grid, store=study.work / f"{name}-heads.jsonl"))
+    cells = {"strategy": [*REMEDIES, "balanced"], "head": ["linear", "dense"], "draw": list(range(s.trials))}
+    names = ("negatives", "ratio", "held_out", "head_epochs", "batch_size", "lr", "decay")
+    trial = partial(remedied_head, bench=bench(study, "resnet50", sets["resnet50"], names))
+    table = experiments.run(trial, cells, trials=1, seed=14, n_jobs=1, store=study.work / "remedies.jsonl")
+    study.table("remedies.csv", table)
+    study.about()
+
+
+def bench(study, name, classes, settings=()):
+    """Key under which a trial finds its study and its features, and all that its results depend on."""
+    owner = json.loads((study.work / f"{name}.npy.json").read_text())
+    key = json.dumps([owner, RIDGE, *(getattr(study.settings, setting) for setting in settings)])
+    BENCHES[key] = study, classes
+    return key
+
+
+def linear_head(rng, bench, total, rho):
+    """Logistic regression with a ridge on features, tested on all test images."""
+    _, classes = BENCHES[bench]
+    P = round(rho * total)
+    clf = logistic(*classes.sample(P, total - P, rng))
+    m = deep.evaluate(clf.decision_function(classes.X_test), classes.y_test)
+    return {**clf.order_parameters(classes.moments)._asdict(), **{k: m[k] for k in ("tpr", "tnr", "ba", "auc")}}
+
+
+def logistic(X, y, sample_weight=None):
+    """Logistic regression with a ridge, fitted in the span of the samples, where its weights are."""
+    axes, rows = np.linalg.qr(X.T)
+    n, D = axes.shape[1], axes.shape[0]
+    clf = rbal.LinearSVM(lam=RIDGE, loss="logistic").fit(np.sqrt(n / D) * rows.T, y, sample_weight)
+    clf.J_, clf.n_features_in_ = axes @ clf.J_, D
+    return clf
+
+
+def remedied_head(rng, bench, strategy, head, draw):
+    """A head on frozen features: the same images, remedies and held-out images as for the networks."""
+    study, classes = BENCHES[bench]
+    pos, neg, weight_pos, weight_neg = study.training_set(draw, strategy)
+    X = np.concatenate([classes._train[0][pos], classes._train[1][neg]])
+    y = np.repeat([1, -1], [len(pos), len(neg)])
+    if head == "linear":
+        # a row that is there several times is one row with a weight
+        rows, index, times = np.unique(np.r_[pos, -1 - neg], return_index=True, return_counts=True)
+        weight = times * np.where(rows >= 0, weight_pos, weight_neg)
+        score = logistic(X[index].astype(float), y[index], weight).decision_function
+    else:
+        s = study.settings
+        clf = deep.Classifier(deep.FeatureInput(X.shape[1]), seed=draw)
+        epochs = s.head_epochs if strategy == "balanced" else study.epochs(len(y), s.head_epochs)
+        options = {"batch_size": s.batch_size, "lr": s.lr, "decay": s.decay, "progress": False}
+        deep.train(clf, X, y, epochs=epochs, weight_pos=weight_pos, weight_neg=weight_neg, seed=draw, **options)
+        score = partial(deep.predict, clf)
+    apart = study.draw(draw)[2]
+    held_out = [score(part[rows]) for part, rows in zip(classes._test, apart, strict=True)]
+    at = deep.best_threshold(np.concatenate(held_out), np.repeat([1, -1], [len(part) for part in apart]))
+    rest = [score(np.delete(part, rows, axis=0)) for part, rows in zip(classes._test, apart, strict=True)]
+    y_rest = np.repeat([1, -1], [len(part) for part in rest])
+    trained, moved = (deep.evaluate(np.concatenate(rest), y_rest, threshold) for threshold in (0.0, at))
+    rates = {name: trained[name] for name in ("ba", "tpr", "tnr", "auc")}
+    return {**rates, "moved": moved["ba"]}
+
+
+PARTS = {"networks": networks, "features": features, "heads": heads}
+
+
+def main(arguments=None):
+    """Run what is asked for, part by part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for field in dataclasses.fields(Settings):
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=field.type, help=f"({field.default})")
+    parser.add_argument("--paper", action="store_true", help="all images, 100 epochs: hours on a graphics card")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
+    parser.add_argument("--strategies", nargs="+", choices=(*REMEDIES, "balanced"), default=["as is", "balanced"])
+    parser.add_argument("--work", type=Path, default=ROOT / "_build" / "deep", help="folder of checkpoints")
+    parser.add_argument("--out", type=Path, default=ROOT / "book" / "_data" / "deep", help="folder of results")
+    parser.add_argument("--threads", type=int, help="of torch; by default as many as there are cores")
+    options = vars(parser.parse_args(arguments))
+    if options["threads"]:
+        torch.set_num_threads(options["threads"])
+    given = {f.name: options[f.name] for f in dataclasses.fields(Settings) if options[f.name] is not None}
+    settings = Settings(**{**(PAPER if options["paper"] else {}), **given})
+    data = images.load_cifar10(n_test=10_000)
+    study = Study(data, settings, options["work"], options["out"], strategies=options["strategies"])
+    for part in options["parts"]:
+        with threadpool_limits(options["threads"]):
+            PARTS[part](study)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
