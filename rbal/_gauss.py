@@ -42,15 +42,31 @@ def interval(t1, t2):
     return cdf(t2) - cdf(t1)
 
 
+def _excess(t):
+    """h - t at t ≥ 3 by Laplace's continued fraction, deep enough for rounding."""
+    excess = 0.0
+    for k in range(60, 0, -1):
+        excess = k / (t + excess)
+    return excess
+
+
+# (4 + t)(h - t) for t ≥ 3 is a smooth function of v = 14/(4 + t) - 1 on [-1, 1], and this is its polynomial.
+_v = np.polynomial.chebyshev.chebpts1(20)
+EXCESS_POWERS = np.polynomial.Chebyshev.fit(_v, 14.0 / (1.0 + _v) * _excess(14.0 / (1.0 + _v) - 4.0), 19, [-1, 1])
+EXCESS_POWERS = np.polynomial.chebyshev.cheb2poly(EXCESS_POWERS.coef)
+
+
 @jit
 def mills(t):
     """h = φ(t)/H(t) and h - t, where H = 1 - Φ; neither loses digits as t → ∞."""
     if t < 3.0:
         h = pdf(t) / cdf(-t)
         return h, h - t
-    excess = 0.0
-    for k in range(10 + int(140.0 / t), 0, -1):  # Laplace's continued fraction, deep enough for rounding
-        excess = k / (t + excess)
+    u = 1.0 / (4.0 + t)
+    v, excess = 14.0 * u - 1.0, EXCESS_POWERS[-1]
+    for k in range(EXCESS_POWERS.size - 2, -1, -1):
+        excess = excess * v + EXCESS_POWERS[k]
+    excess *= u
     return t + excess, excess
 
 

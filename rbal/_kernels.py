@@ -29,6 +29,9 @@ class Problem(NamedTuple):
     fit_bias: bool
 
 
+# Newton's error after a step is of the order of the square of that step: one as small as this, relative, was the last.
+SMALL = 1e-9
+
 # The state y of the iteration. On the edge the second entry is the margin, elsewhere log x (log w in the SAT phase).
 LOG_Q, LOG_X, R, B, ZETA = range(5)
 
@@ -110,8 +113,8 @@ def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
         else:
             hi = zeta
         new = zeta + 2.0 * value / slope * (1.0 - math.sqrt(value / norm))
-        if abs(new - zeta) <= 4e-16 * zeta:
-            return zeta
+        if abs(new - zeta) <= SMALL * zeta:
+            return new
         if not lo < new < hi:
             new = 0.5 * (lo + hi) if lo > 0.0 else 0.1 * hi
         if hi - lo <= 4e-16 * hi:
@@ -171,7 +174,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
         else:
             lo = b
         new = b - gap / slope if slope > 0.0 else math.nan
-        if abs(new - b) <= 5e-16 * (abs(b) + math.sqrt(q)):
+        if abs(new - b) <= SMALL * math.sqrt(q):
             return new
         if not (lo < new < hi and abs(new - b) <= 4.0 * step):
             if hi == math.inf:

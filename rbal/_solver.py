@@ -7,7 +7,7 @@ from numba import njit, prange
 
 from ._gauss import cdf, jit
 from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton
-from .losses import HINGE, LOGISTIC, LOGISTIC_WIDEST, constraint_of, edge_of, force, mean_loss
+from .losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, constraint_of, edge_of, force, mean_loss
 from .moments import Spectrum
 
 COLLAPSED = 2  # a phase beside UNSAT and SAT: no weights lower the loss
@@ -23,6 +23,7 @@ Q, R_, B_, X, K_HAT, X_HAT, Q_HAT, R_HAT, TRAIN_LOSS, TRAIN_ERROR, RESIDUAL, N_I
 X_LIMIT = 1e7  # x/√q beyond this: go and see whether the data are separable
 FAR = 1e9  # a margin that every sample misses
 HUGE = 1e300
+FEW = 40  # iterations after which to see whether the data are separable, before more is tried
 
 
 @jit
@@ -88,10 +89,35 @@ def solve_edge(problem, spectrum, tol, max_iter, y):
 
 
 @jit
+def beyond_edge(problem, spectrum, tol):
+    """Whether the critical margin is quickly seen to be below the one asked for: then there is no SAT phase."""
+    if constraint_of(problem.loss) != INEQUALITY or spectrum.g_null > 0.0:
+        return False
+    p = with_mode(problem, EDGE, edge_of(constraint_of(problem.loss)), (0.0, 0.0), 0.0)
+    y = np.empty(5)
+    sphere_start(p, spectrum, y)
+    return newton(p, spectrum, tol, 20, HUGE, y)[0] <= tol and y[LOG_X] <= problem.kappa[0]
+
+
+@jit
 def solve_sat(problem, spectrum, tol, max_iter, y):
-    """Typical weights without loss. Where the volume of solutions is thin, start from its closing."""
+    """Typical weights without loss. How far the margin is from the critical one tells where to start."""
     p = with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0)
-    total = 0
+    edge = np.empty(5)
+    residual, total = solve_edge(problem, spectrum, tol, max_iter, edge)
+    known, gap = residual <= tol, edge[LOG_X] - p.kappa[0]
+    easier_below = p.loss == INEQUALITY  # of equal constraints no margin is easier than others by being smaller
+    if easier_below and known and gap <= 0.0 and spectrum.g_null == 0.0:
+        return math.inf, total
+    if easier_below and known and gap > 0.0:  # the spread w of the solutions opens linearly
+        sphere_start(p, spectrum, y)
+        widest = y[LOG_Q]
+        y[:] = edge
+        y[LOG_X] = min(math.log(0.5 * gap) + 0.5 * edge[LOG_Q], widest)
+        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        total += n
+        if residual <= tol:
+            return residual, total
     for k in range(4):  # half aligned with the shift, fully, not at all, just enough for the margin
         sphere_start(p, spectrum, y)
         if k == 1:
@@ -102,12 +128,9 @@ def solve_sat(problem, spectrum, tol, max_iter, y):
         total += n
         if residual <= tol:
             return residual, total
-    edge = np.empty(5)
-    residual, n = solve_edge(problem, spectrum, tol, max_iter, edge)
-    total += n
-    if not (residual <= tol and edge[LOG_X] > problem.kappa[0]):
-        return math.inf, total
-    return leave_edge(p, spectrum, tol, edge, y, total)
+    if known and gap > 0.0:
+        return leave_edge(p, spectrum, tol, edge, y, total)
+    return math.inf, total
 
 
 @jit
@@ -162,29 +185,36 @@ def from_major(problem):
 
 
 @jit
-def solve_unsat(problem, spectrum, tol, max_iter, y, warm):
-    """The sphere with some loss left. An infinite residual after a growing x tells of the SAT phase."""
-    limit = X_LIMIT if constraint_of(problem.loss) >= 0 else HUGE
-    if not warm:
+def x_limit(problem):
+    """What x/√q may grow to before it tells of the SAT phase."""
+    return X_LIMIT if constraint_of(problem.loss) >= 0 else HUGE
+
+
+@jit
+def solve_unsat(problem, spectrum, tol, max_iter, y):
+    """The sphere with some loss left, from several starts. An infinite residual tells of the SAT phase."""
+    limit, total = x_limit(problem), 0
+    residual = math.inf
+    for k in range(3):  # as always; among the directions of least variance; with a small x
         sphere_start(problem, spectrum, y)
-    residual, total = newton(problem, spectrum, tol, max_iter, limit, y)
-    if residual <= tol or residual == math.inf:
-        return residual, total
-    if residual > 1e-6:  # far off: begin among the directions of least variance instead
-        sphere_start(problem, spectrum, y)
-        y[LOG_Q] = math.log(0.9 * problem.norm * spectrum.lam[0] + 0.1 * math.exp(y[LOG_Q]))
-        y[R] = min(y[R], 2.0 * problem.kappa[0])
+        if k == 1:
+            y[LOG_Q] = math.log(0.9 * problem.norm * spectrum.lam[0] + 0.1 * math.exp(y[LOG_Q]))
+            y[R] = min(y[R], 2.0 * problem.kappa[0])
+        elif k == 2:
+            y[LOG_X] -= 5.0
         residual, n = newton(problem, spectrum, tol, max_iter, limit, y)
         total += n
-        if residual <= tol or residual == math.inf:
+        if residual <= tol:
             return residual, total
-    side = major(problem)
-    if problem.loss == HINGE and side != 0.0:
-        moved = from_major(problem)
-        y[B] += side * problem.kappa[0]
-        residual, n = newton(moved, spectrum, tol, max_iter, limit, y)
-        y[B] -= side * problem.kappa[0]
-        total += n
+        side = major(problem)
+        if problem.loss == HINGE and side != 0.0 and residual < math.inf:
+            moved = from_major(problem)
+            y[B] += side * problem.kappa[0]
+            residual, n = newton(moved, spectrum, tol, max_iter, limit, y)
+            y[B] -= side * problem.kappa[0]
+            total += n
+            if residual <= tol:
+                return residual, total
     return residual, total
 
 
@@ -287,7 +317,7 @@ def collapses(problem, spectrum, tol, max_iter):
         return residual <= tol and k_hat <= 0.0
     # at κ = 0 the scale of the visible weights is free, and any loss they leave is saved by none
     visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0])
-    residual, _ = solve_unsat(problem, visible, tol, max_iter, y, False)
+    residual, _ = solve_unsat(problem, visible, tol, max_iter, y)
     return constraint_of(problem.loss) >= 0 and residual <= tol
 
 
@@ -302,32 +332,29 @@ def solve_point(problem, spectrum, tol, max_iter, y, warm_phase, out):
     else:
         separable = constraint_of(problem.loss) >= 0
         phase, residual, n = UNSAT, math.inf, 0
-        if warm_phase == SAT and separable:
+        if warm_phase == SAT and separable and not beyond_edge(problem, spectrum, tol):
             phase = SAT
             residual, n = newton(
-                with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0), spectrum, tol, 30, HUGE, y
+                with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0), spectrum, tol, 20, HUGE, y
             )
         if not residual <= tol:
             phase = UNSAT
-            residual, more = solve_unsat(problem, spectrum, tol, max_iter, y, warm_phase == UNSAT)
+            if warm_phase != UNSAT:
+                sphere_start(problem, spectrum, y)
+            residual, more = newton(
+                problem, spectrum, tol, min(FEW, max_iter) if separable else max_iter, x_limit(problem), y
+            )
             n += more
-            if warm_phase == UNSAT and not residual <= tol:
-                residual, more = solve_unsat(problem, spectrum, tol, max_iter, y, False)
-                n += more
         if not residual <= tol and collapses(problem, spectrum, tol, max_iter):
             phase, residual = COLLAPSED, 0.0
         if separable and not residual <= tol:
-            trial = np.empty(5)
-            at_sat, more = solve_sat(problem, spectrum, tol, max_iter, trial)
+            at_sat, more = solve_sat(problem, spectrum, tol, max_iter, y)
             n += more
             if at_sat <= tol:
                 phase, residual = SAT, at_sat
-                y[:] = trial
-            else:  # neither: x has run away from a solution, so begin with a small one
-                sphere_start(problem, spectrum, y)
-                y[LOG_X] -= 5.0
-                residual, more = solve_unsat(problem, spectrum, tol, max_iter, y, True)
-                n += more
+        if not residual <= tol:
+            residual, more = solve_unsat(problem, spectrum, tol, max_iter, y)
+            n += more
     ok = residual <= tol
     if ok and problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST):
         ok = False  # the quadrature does not resolve the loss any more

@@ -214,6 +214,8 @@ def advise(
     -----
     Predicted is the mean over training sets of this size of the metric on new data. Its interval is that of the class
     statistics, which are estimated from the rows at hand; the scatter of one training is not in it.
+    The intervals are too narrow: on Gaussian classes, where nothing else is wrong, nominal 90 % held the truth in 82,
+    87 and 76 % of 60 tables each (30, 30 and 100 positives), and on real tables less often still, as chapter 15 shows.
 
     Examples
     --------

@@ -237,7 +237,9 @@ def inequality(kappa, w, mu, q):
     Here ∂f/∂w = f f' + f''/2.
     """
     s, sw = math.sqrt(q), math.sqrt(w)
-    t = max((kappa - mu - s * Z_MAX) / sw, -38.0)  # h underflows below
+    # h φ is at most a Gaussian around ``centre`` (h falls like one for t < 0, and grows slower than one for t > 0)
+    centre = min(sw * (kappa - mu) / (q + w), 0.0)
+    t = max((kappa - mu - s * Z_MAX) / sw, centre - 9.5, -38.0)  # h underflows below
     end = (kappa - mu + s * Z_MAX) / sw
     a1 = a2 = a3 = a4 = b1 = b2 = b3 = c2 = d2 = 0.0
     while t < end:

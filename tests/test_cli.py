@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +145,6 @@ def test_blocks_do_not_matter(path, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-12)
 
 
-@pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow")
 def test_parquet(path, tmp_path):
     pd.read_csv(path).to_parquet(tmp_path / "t.parquet")
     for a, b in zip(read(path).sample, read(tmp_path / "t.parquet").sample, strict=True):

@@ -458,7 +458,9 @@ def test_a_run_that_was_killed_continues(tmp_path, how, n_jobs):
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
     with (tmp_path / "errors").open("w") as errors:
-        process = subprocess.Popen(command, stderr=errors, start_new_session=True)
+        # what is started in the background of a shell ignores Ctrl-C, and so would what we start
+        mind = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        process = subprocess.Popen(command, stderr=errors, start_new_session=True, preexec_fn=mind)
     try:
         wait_until(lambda: process.poll() is not None or (store.exists() and len(results(store)) > 5))
         # Ctrl-C reaches the workers too; a kill does not, and leaves them without a parent

@@ -14,11 +14,11 @@ import numpy as np
 
 import rbal
 from rbal import saddle
+from rbal._condense import condense
 from rbal._kernels import RIDGE, UNSAT
 from rbal._solver import COLUMNS, N_COLUMNS, walk
 from rbal.datasets import images, lattice, synthetic
 from rbal.losses import LOSSES
-from rbal.moments import Spectrum
 
 TARGET = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer" / "data" / "moments.json"
 TOLERANCE = 1e-8  # of every order parameter, on the grid of `points`; tests/test_explorer.py asks 1e-6 on another grid
@@ -61,51 +61,6 @@ def order_parameters(spectrum, norm):
             rows.append(out[0])
     table = dict(zip(COLUMNS, np.array(rows).T, strict=True))
     return np.stack([table[name] for name in ("q", "r", "b", "x")]), table["phase"]
-
-
-def gauss_rule(nodes, weights, n):
-    """Rule with n nodes that integrates polynomials up to degree 2n - 1 as the discrete measure does (Lanczos)."""
-    used = weights > 0
-    nodes, weights = nodes[used], weights[used]
-    if nodes.size <= n:
-        return nodes, weights
-    centre, width = 0.5 * (nodes[0] + nodes[-1]), 0.5 * (nodes[-1] - nodes[0])
-    t, basis = (nodes - centre) / width, [np.sqrt(weights / weights.sum())]
-    diagonal, off = [], []
-    for k in range(n):
-        v = t * basis[k]
-        diagonal.append(v @ basis[k])
-        for _ in range(2):  # twice is enough to keep the basis orthogonal
-            for u in basis:
-                v = v - (u @ v) * u
-        off.append(np.linalg.norm(v))
-        basis.append(v / off[-1])
-    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off[:-1], 1) + np.diag(off[:-1], -1))
-    return centre + width * values, weights.sum() * vectors[0] ** 2
-
-
-def condense(spectrum, ratio, n):
-    """Bins of λ - shift that widen by a factor ``ratio``; in each, n nodes for the directions and n for the shift.
-
-    The poles of what is integrated lie at or below the smallest eigenvalue, so that bins may widen away from it.
-    """
-    lam, g, s, g_null, shift = spectrum
-    gap = lam - shift
-    first = gap[gap > 0][0] if (gap > 0).any() else 1.0
-    bins = np.where(gap > 0, np.floor(np.log(np.maximum(gap, first) / first) / np.log(ratio) * (1 - 1e-12)), -1)
-    parts = []
-    for index in np.unique(bins):
-        here = bins == index
-        if here.sum() <= 2 * n:
-            parts.append(np.stack([lam[here], g[here], s[here]]))
-            continue
-        for row, weights in ((1, g[here]), (2, s[here])):
-            part = np.zeros((3, min(n, np.count_nonzero(weights))))
-            part[0], part[row] = gauss_rule(lam[here], weights, n)
-            parts.append(part)
-    nodes = np.concatenate(parts, axis=1)
-    nodes = nodes[:, np.argsort(nodes[0], kind="stable")]
-    return Spectrum(*np.ascontiguousarray(nodes), g_null, shift)
 
 
 def smallest(spectrum, norm):

@@ -13,7 +13,7 @@ from ..metrics import Metrics
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
 
-POINTS = 65  # one warm-started walk of a sweep, and one more
+POINTS = 63  # fewer than 64: one walk, each point from its neighbour; odd, so that balance is among them
 SHARES = (0.02, 0.98)
 
 METRICS = {
@@ -117,7 +117,7 @@ class MetricsExplorer(DataExplorer):
 def _shares_around_balance():
     """Shares of negatives, dense at one half where a window can be a hundredth wide."""
     near = np.geomspace(5e-4, 0.02, POINTS // 6)
-    return np.unique(np.concatenate([np.linspace(0.02, 0.98, 2 * POINTS // 3 + 2), 0.5 - near, 0.5 + near]))
+    return np.unique(np.concatenate([np.linspace(0.02, 0.98, 2 * POINTS // 3 + 1), 0.5 - near, 0.5 + near]))
 
 
 class TradeoffExplorer(DataExplorer):

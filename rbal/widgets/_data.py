@@ -83,7 +83,10 @@ def separation(moments):
 
 
 def separated(moments, distance):
-    """The same covariance, with the classes moved along δ until ‖δ‖/√L is ``distance``; in the eigenbasis of C."""
+    """The same covariance, with the classes moved along δ until ‖δ‖/√L is ``distance``; in the eigenbasis of C.
+
+    A spectrum that was condensed stays so.
+    """
     own = separation(moments)
     if distance == own:
         return moments
@@ -91,7 +94,7 @@ def separated(moments, distance):
         raise ValueError("these classes have equal means: there is no direction to move them apart")
     factor = distance / own
     shift = factor * np.sqrt(moments.delta_sq)
-    return Moments(
+    moved = Moments(
         L=moments.L,
         Q=moments.Q,
         M=moments.M,
@@ -99,3 +102,7 @@ def separated(moments, distance):
         shift=shift,
         covariance=moments.eigenvalues,
     )
+    spectrum = moments._spectrum
+    if factor > 0.0:  # at 0 a direction that separates without noise becomes one that does nothing
+        moved._spectrum = spectrum._replace(s=factor**2 * spectrum.s)
+    return moved

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 from ipywidgets import HTML, Dropdown, FloatLogSlider, FloatSlider, GridBox, Layout, VBox
 
+from .._condense import condensed
 from .._validation import number
 from . import _data
 from ._canvas import Canvas
@@ -156,7 +157,7 @@ class DataExplorer(Explorer):
         with self._hold():
             self.separation.max = max(float(np.ceil(20.0 * own) / 10.0), 0.1)
             self.separation.value = own
-        self._moments, self._loaded = moments, value
+        self._moments, self._loaded = condensed(moments), value
 
     def problem(self):
         """Moments of the data as the controls have them."""

@@ -8,6 +8,7 @@ from ipywidgets import Button, Checkbox, Dropdown, FileUpload, HBox
 from matplotlib.collections import PolyCollection
 
 from .. import plotting, saddle, strategies
+from .._condense import condensed
 from .._validation import one_of
 from ..moments import Moments
 from . import _table
@@ -135,7 +136,7 @@ class OwnDataExplorer(Explorer):
                 self.positive.options = [(str(value), value) for value in two]
                 self.positive.value = two[0]
         classes = _table.split(self.table, self.label.value, self.positive.value, self.standardise.value)
-        self.moments = Moments.from_data(classes.X_pos, classes.X_neg, covariance=self.covariance.value)
+        self.moments = condensed(Moments.from_data(classes.X_pos, classes.X_neg, covariance=self.covariance.value))
         self._notes, self._counts = classes.notes, (len(classes.X_pos), len(classes.X_neg))
         self._key = (self.label.value, self.positive.value, self.covariance.value, self.standardise.value)
 

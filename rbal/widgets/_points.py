@@ -1,5 +1,7 @@
 """Explorations of one trained classifier: its scores and what a threshold makes of them, and the phase it is in."""
 
+from copy import copy
+
 import numpy as np
 from contourpy import contour_generator
 from ipywidgets import Checkbox
@@ -9,7 +11,6 @@ from matplotlib.patches import Rectangle
 from .. import phases as surface
 from .. import plotting, saddle
 from .._validation import number
-from ..moments import Moments
 from ._canvas import FAINT, INK, Readout, book_style
 from ._explorer import ALPHA, KAPPA, DataExplorer, margin_slider, size_slider, slider
 
@@ -165,12 +166,12 @@ def without_free(moments):
     A margin is proportional to the weights. Where it can be positive, all of them go into directions that matter, and
     the others might as well not be there; where it cannot, all go into the others, for a margin of 0.
     """
-    values, squares = moments.eigenvalues, moments.delta_sq
-    free = (values == 0.0) & (squares <= 1e-22 * squares.sum())
-    if not free.any():
+    spectrum = moments._spectrum
+    if spectrum.g_null == 0.0:
         return moments
-    shift, covariance = np.sqrt(squares[~free]), values[~free]
-    return Moments(L=moments.L, Q=moments.Q, M=moments.M, delta=moments.delta, shift=shift, covariance=covariance)
+    rest = copy(moments)
+    rest._spectrum = spectrum._replace(g_null=0.0, shift=float(spectrum.lam[0]))
+    return rest
 
 
 def margins_along(moments, pos, neg, at_once=4):

@@ -1,0 +1,72 @@
+"""Few nodes for many eigenvalues: the rule against moments of the measure, and solutions against the full spectrum."""
+
+import numpy as np
+import pytest
+
+import rbal
+from rbal._condense import condense, condensed, gauss_rule
+from rbal.widgets import _data
+
+
+def wide(D, seed=0):
+    """Classes whose eigenvalues spread over six decades, some features constant."""
+    rng = np.random.default_rng(seed)
+    lam = np.concatenate([10.0 ** rng.uniform(-6.0, 0.0, D - 20), np.zeros(20)])
+    half = 0.5 * np.sqrt(lam) * rng.normal(size=D)
+    return rbal.Moments.real(half, -half, lam)
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_a_gauss_rule_has_the_moments_of_the_measure(n):
+    rng = np.random.default_rng(n)
+    nodes, weights = np.sort(rng.uniform(0.5, 1.5, 60)), rng.exponential(size=60)
+    x, w = gauss_rule(nodes, weights, n)
+    assert x.size == n
+    assert (w > 0.0).all()
+    for degree in range(2 * n):
+        assert w @ x**degree == pytest.approx(weights @ nodes**degree, rel=1e-11)
+    assert w @ x ** (2 * n) != pytest.approx(weights @ nodes ** (2 * n), rel=1e-13)
+
+
+def test_few_nodes_are_left_alone():
+    nodes, weights = np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.0, 2.0])
+    x, w = gauss_rule(nodes, weights, 5)
+    np.testing.assert_array_equal(x, [1.0, 3.0])
+    np.testing.assert_array_equal(w, [1.0, 2.0])
+    spectrum = rbal.Moments.real([0.1, -0.2], [0.0, 0.0], [1.0, 2.0])._spectrum
+    for ours, theirs in zip(condense(spectrum), spectrum, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_sums_are_kept():
+    full, few = (make(wide(2000)) for make in (lambda m: m._spectrum, lambda m: condensed(m)._spectrum))
+    assert few.lam.size < 400 < full.lam.size
+    assert (np.diff(few.lam) >= 0.0).all()
+    assert (few.g_null, few.shift) == (full.g_null, full.shift)
+    for z in (1e-7, 1e-4, 1e-2, 1.0, 50.0):  # poles closer than the smallest eigenvalue to far away
+        for name in ("g", "s"):
+            for power in (1, 2):
+                ours, theirs = (getattr(s, name) @ (s.lam + z) ** -power for s in (few, full))
+                assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", [*_data.SOURCES, "wide"])
+@pytest.mark.parametrize("kappa", [0.0, 0.5, 2.0])
+def test_solutions_are_those_of_the_full_spectrum(name, kappa):
+    moments = wide(1000) if name == "wide" else _data.named(name)
+    few = condensed(moments)
+    assert few._spectrum.lam.size <= moments._spectrum.lam.size
+    pos, neg = np.array([0.05, 0.1, 0.5, 2.0, 1.0]), np.array([0.05, 2.0, 1.0, 2.0, 20.0])
+    a, b = (rbal.sweep(m, pos, neg, kappa) for m in (few, moments))
+    assert (a.phase == b.phase).all()
+    for field in ("q", "r", "b", "k_hat"):
+        np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=2e-9, atol=2e-9)
+
+
+def test_the_moments_themselves_are_not_touched():
+    moments = wide(500)
+    before = moments._spectrum
+    few = condensed(moments)
+    assert moments._spectrum is before
+    assert few._spectrum.lam.size < before.lam.size
+    np.testing.assert_array_equal(few.eigenvalues, moments.eigenvalues)
