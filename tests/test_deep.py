@@ -377,6 +377,28 @@ def test_known_photographs():
         assert shares.max() > at_least
 
 
+RELATED = {  # classes of CIFAR-10, and outputs of ImageNet that show the same kind of thing
+    0: ("airliner", "warplane", "wing", "airship"),
+    8: ("container ship", "liner", "speedboat", "fireboat", "pirate", "schooner", "gondola", "dock"),
+    9: ("moving van", "trailer truck", "garbage truck", "fire engine", "pickup", "tow truck"),
+}
+
+
+@pytest.mark.slow
+def test_small_photographs_enlarged():
+    from rbal.datasets import _sources
+
+    cached_weights()
+    if not (_fetch.cache_dir() / "cifar10.npz").exists():
+        pytest.skip("CIFAR-10 is not in the cache: rbal.datasets.images.load_cifar10() fetches it")
+    raw = _sources.obtain(_sources.CIFAR10, download=False)
+    network, names = deep.load_resnet50(size=224, download=False), np.array(deep.imagenet_labels(download=False))
+    for label, related in RELATED.items():
+        best = np.argsort(-deep.predict(network, raw.images[raw.labels == label][:8]), axis=1)[:, :5]
+        share = np.isin(names[best], related).any(axis=1).mean()
+        assert share >= 0.5  # by chance one in thirty
+
+
 # ---- scores
 
 
