@@ -32,6 +32,7 @@ from rbal.samplers import RandomMixSampler
 ROOT = Path(__file__).resolve().parent.parent
 MIXINGS = {"undersampling": 0.0, "mixed": 0.5, "oversampling": 1.0}
 REMEDIES = ("as is", *MIXINGS, "class weights")
+NETWORKS = ("as is", "balanced", *MIXINGS, "class weights")  # in the order in which they are trained
 TEST = 500  # images of each class on which the networks are tested
 RIDGE = 0.1  # of the linear heads
 TOTALS, SHARES = (400, 1100), (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of the training sets of linear heads
@@ -43,9 +44,9 @@ BENCHES = {}  # study and features that a trial works with, by what they are: a 
 class Settings:
     """What is run; every field is an option of the command line."""
 
-    negatives: int = 1000  # N
+    negatives: int = 2500  # N
     ratio: float = 0.1  # P/N where the set is imbalanced
-    epochs: int = 6
+    epochs: int = 8
     batch_size: int = 128
     lr: float = 1e-4
     decay: float = 1e-5
@@ -66,7 +67,7 @@ PAPER = {"negatives": 25_000, "epochs": 100, "lr": 1e-5, "seeds": 1}
 class Study:
     """Data, settings and folders of one run of this script."""
 
-    def __init__(self, data, settings, work, out, build=deep.load_resnet50, strategies=("as is", "balanced")):
+    def __init__(self, data, settings, work, out, build=deep.load_resnet50, strategies=NETWORKS):
         self.settings, self.work, self.out = settings, Path(work), Path(out)
         self.build, self.strategies = build, strategies
         self.pos, self.neg, test = (rows.reshape(-1, *data.shape) for rows in (data.X_pos, data.X_neg, data.X_test))
@@ -368,7 +369,7 @@ def main(arguments=None):
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=field.type, help=f"({field.default})")
     parser.add_argument("--paper", action="store_true", help="all images, 100 epochs: hours on a graphics card")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
-    parser.add_argument("--strategies", nargs="+", choices=(*REMEDIES, "balanced"), default=["as is", "balanced"])
+    parser.add_argument("--strategies", nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--work", type=Path, default=ROOT / "_build" / "deep", help="folder of checkpoints")
     parser.add_argument("--out", type=Path, default=ROOT / "book" / "_data" / "deep", help="folder of results")
     parser.add_argument("--threads", type=int, help="of torch; by default as many as there are cores")
