@@ -77,6 +77,11 @@ def workers(n):
                 yield pool
 
 
+def start_work(pool, function, *args):
+    """A call under way in a thread of the pool, or one still to come where there is none: its result, when asked."""
+    return functools.partial(function, *args) if pool is None else pool.submit(function, *args).result
+
+
 def in_pieces(function, *pieces):
     """Results of a function for pieces of work, in their order."""
     with workers(len(pieces[0])) as pool:

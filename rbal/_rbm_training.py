@@ -2,11 +2,12 @@
 
 import copy
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from . import _rbm_kernels as kernels
-from ._rbm_machine import Machine
+from ._rbm_machine import Machine, seeds, start_work
 
 PSEUDOCOUNT = 0.5  # of each state at each site
 SPREAD = 0.1  # √L times the standard deviation of the first weights
@@ -47,99 +48,99 @@ def start(states, visible, hidden, n_chains, rng):
     return Training(machine, machine.b.copy(), mean.astype(np.float32), hidden_mean, features, z, rng)
 
 
-class Room:
-    """Arrays that an epoch writes to again and again: new ones would cost more than what is written."""
+class Half:
+    """One of two halves of the chains and of each batch, which go on side by side: chains above data, in one array.
 
-    def __init__(self, t, batch, n_gibbs):
+    Its arrays are written to again and again: new ones would cost more than what is written.
+    """
+
+    def __init__(self, t, chains, n_data, n_gibbs, rng):
         visible, hidden, W, *_ = t.machine
-        chains, f32 = len(t.visible_chains), np.float32
-        self.draws = [
-            [(np.empty((chains, visible.n), f32), np.empty((chains, hidden.n), f32)) for _ in range(n_gibbs)]
-            for _ in range(2)
-        ]
-        self.features, self.z_data = np.empty((batch, visible.width), f32), np.empty((batch, hidden.n), f32)
-        self.z_model = np.empty((chains, hidden.n), f32)
-        self.data, self.model = np.empty_like(W), np.empty_like(W)
+        self.chains, self.n, self.n_gibbs, self.rng = chains, chains.stop - chains.start, n_gibbs, rng
+        rows, f32 = self.n + n_data, np.float32
+        self.features, self.z = np.empty((rows, visible.width), f32), np.empty((rows, hidden.n), f32)
+        self.hidden_chains = t.hidden_chains[chains]  # a view
+        self.product = np.empty_like(W)
+        self.means = np.empty(visible.width, f32), np.empty(hidden.n, f32), np.empty(hidden.n, f32)
+        self.share = np.full(rows, -1.0 / len(t.hidden_chains), f32)
+
+    def step(self, machine, states, n_batch):
+        """What an update needs from these samples of a batch, and from the chains after their next steps."""
+        data = slice(self.n, self.n + len(states))
+        machine.visible.encode_into(states, self.features[data])
+        self.share[data] = 1.0 / n_batch
+        self.move(machine)
+        return self.sums(machine, data.stop)
+
+    def move(self, machine):
+        """Steps of the chains, up to their visible units."""
+        visible, _, W, b, _ = machine
+        v = self.features[: self.n]
+        for k in range(self.n_gibbs):
+            if k > 0:
+                np.matmul(v, W, out=self.hidden_chains)
+                self._hide(machine)
+            np.matmul(self.hidden_chains, W.T, out=v)
+            visible.sample(v, b, visible.draw(self.n, self.rng))
+
+    def _hide(self, machine):
+        hidden = machine.hidden
+        hidden.sample(self.hidden_chains, machine.c, hidden.draw(self.n, self.rng))
+
+    def sums(self, machine, rows):
+        """Sums over rows, each with its share: of features times hidden means, of features, of hidden means.
+
+        Shares of data are positive, those of chains negative, so that sums are differences between data and model; the
+        last sum is that of the hidden means of the data alone. The hidden units of the chains are drawn on the way.
+        """
+        features, z, share, n = self.features[:rows], self.z[:rows], self.share[:rows], self.n
+        np.matmul(features, machine.W, out=z)
+        np.copyto(self.hidden_chains, z[:n])
+        self._hide(machine)
+        machine.hidden.mean32(z, machine.c)
+        kernels.weighted(features, z, share, n, *self.means)
+        np.matmul(features.T, z, out=self.product)
+        return self.product, *self.means
+
+
+def halves(t, n_batch, n_gibbs):
+    """Both halves, each with a generator of its own: what comes out does not depend on which thread works on which."""
+    ends = 0, (len(t.hidden_chains) + 1) // 2, len(t.hidden_chains)
+    return [
+        Half(t, slice(*chains), (n_batch + 1) // 2, n_gibbs, rng)
+        for chains, rng in zip(pairwise(ends), seeds(t.rng, 2), strict=True)
+    ]
 
 
 def epoch(training, states, batch_size, n_gibbs, rate, l2, pool):
     """Training after one more epoch; what it was before is left as it is.
 
-    While one thread moves the chains, another, if there is one, looks at the data and draws the next random numbers.
+    Half of the chains and of each batch are the work of a second thread, if there is one.
     """
     t = copy.deepcopy(training)
     n, rate = len(states), np.float32(rate)
     batches = np.array_split(t.rng.permutation(n), max(1, round(n / batch_size)))
-    room = Room(t, len(batches[0]), n_gibbs)
-    _draw(t, room.draws[0])
-    for k, rows in enumerate(batches):
-        draws, after = room.draws[k % 2], room.draws[(k + 1) % 2] if k + 1 < len(batches) else ()
-        if pool is None:
-            from_data = _data_phase(t, states[rows], room, after)
-            from_model = _model_phase(t, draws, room)
-        else:
-            ahead = pool.submit(_data_phase, t, states[rows], room, after)
-            from_model = _model_phase(t, draws, room)
-            from_data = ahead.result()
-        _update(t, from_data, from_model, len(rows), rate, l2)
+    one, two = halves(t, len(batches[0]), n_gibbs)
+    for rows in batches:
+        middle = (len(rows) + 1) // 2
+        ahead = start_work(pool, two.step, t.machine, states[rows[middle:]], len(rows))
+        mine = one.step(t.machine, states[rows[:middle]], len(rows))
+        _update(t, mine, ahead(), rate, l2)
+    for half in (one, two):
+        t.visible_chains[half.chains] = half.features[: half.n]
     if not all(np.isfinite(parameters).all() for parameters in t.machine[2:]):
         raise FloatingPointError(
             f"training diverged in epoch {len(t.history) + 1}: take a learning_rate smaller than {rate:g}"
         )
-    t.history += (monitor(t, states),)
+    t.history += (monitor(t, states, pool),)
     return t
 
 
-def _draw(t, draws):
-    """Random numbers of the chains' next steps."""
-    for to_visible, to_hidden in draws:
-        t.machine.visible.draw(len(to_visible), t.rng, to_visible)
-        t.machine.hidden.draw(len(to_hidden), t.rng, to_hidden)
-
-
-def _data_phase(t, states, room, draws=()):
-    """Summed products of features and hidden units, and the means of both; then random numbers for what comes next."""
-    _, hidden, W, _, c = t.machine
-    features, z = room.features[: len(states)], room.z_data[: len(states)]
-    t.machine.visible.encode_into(states, features)
-    hidden.mean32(np.matmul(features, W, out=z), c)
-    np.matmul(features.T, z, out=room.data)
-    _draw(t, draws)
-    share = np.full(len(states), 1.0 / len(states), np.float32)
-    return room.data, share @ features, share @ z
-
-
-def _model_phase(t, draws, room):
-    """The same of the chains, after steps that these random numbers decide."""
-    visible, hidden, W, b, c = t.machine
-    v, z = t.visible_chains, room.z_model
-    for to_visible, to_hidden in draws:
-        visible.sample(np.matmul(t.hidden_chains, W.T, out=v), b, to_visible)
-        np.matmul(v, W, out=z)
-        np.copyto(t.hidden_chains, z)
-        hidden.sample(t.hidden_chains, c, to_hidden)
-    hidden.mean32(z, c)
-    np.matmul(v.T, z, out=room.model)
-    share = np.full(len(v), 1.0 / len(v), np.float32)
-    return room.model, share @ v, share @ z
-
-
-def _update(t, from_data, from_model, n_data, rate, l2):
-    (data, v_data, z_data), (model, v_model, z_model) = from_data, from_model
+def _update(t, one, two, rate, l2):
+    (product, *sums), (other, *more) = one, two
+    db, dc, z_data = (a + b for a, b in zip(sums, more, strict=True))
     t.hidden_mean += np.float32(1.0 - MEMORY) * (z_data - t.hidden_mean)
-    kernels.update(
-        *t.machine[2:],
-        t.mean,
-        t.hidden_mean,
-        data,
-        model,
-        n_data,
-        len(t.visible_chains),
-        v_data - v_model,
-        z_data - z_model,
-        rate,
-        l2,
-    )
+    kernels.update(*t.machine[2:], t.mean, t.hidden_mean, product, other, db, dc, rate, l2)
 
 
 def monitored(states):
@@ -147,23 +148,31 @@ def monitored(states):
     return states[np.linspace(0, len(states) - 1, min(len(states), MONITORED)).astype(int)]
 
 
-def monitor(t, states):
+def monitor(t, states, pool):
     """Pseudo-likelihood of a sample, and how often a reconstruction gets a site wrong.
 
     Both are means over some hundred samples; the first takes a few sites of each, drawn at random.
     """
-    machine = t.machine
-    visible, hidden = machine.visible, machine.hidden
     some = monitored(states)
-    sites = np.random.default_rng(len(t.history)).integers(0, visible.n, (len(some), SITES))
-    features = visible.encode(some, np.float32)
-    inputs = features @ machine.W
-    logs = np.empty(sites.shape)
-    by_state = (np.ascontiguousarray(visible.by_state(p)) for p in (machine.W, machine.b))
-    kernels.conditionals(hidden.gaussian, some, sites, inputs, *by_state, machine.c, logs)
-    again = visible.mean32(hidden.mean32(inputs, machine.c) @ machine.W.T, machine.b)
-    right = np.abs(1.0 - features - again) if visible.width == visible.n else features * again
+    sites = np.random.default_rng(len(t.history)).integers(0, t.machine.visible.n, (len(some), SITES))
+    middle = (len(some) + 1) // 2
+    ahead = start_work(pool, _judge, t.machine, some[middle:], sites[middle:])
+    logs, wrong = np.add(_judge(t.machine, some[:middle], sites[:middle]), ahead()).tolist()
     return {
-        "pseudo_likelihood": visible.n * float(logs.mean()),
-        "reconstruction_error": 1.0 - float(right.sum()) / some.size,
+        "pseudo_likelihood": t.machine.visible.n * logs / sites.size,
+        "reconstruction_error": wrong / some.size,
     }
+
+
+def _judge(machine, states, sites):
+    """Sum of log p(v_i | the other sites), and the expected number of sites that a reconstruction gets wrong."""
+    visible, hidden, W, b, c = machine
+    features = visible.encode(states, np.float32)
+    inputs = features @ W
+    logs = np.empty(sites.shape)
+    by_state = (np.ascontiguousarray(visible.by_state(p)) for p in (W, b))
+    kernels.conditionals(hidden.gaussian, states, sites, inputs, *by_state, c, logs)
+    again = visible.mean32(hidden.mean32(inputs, c) @ W.T, b)
+    again -= features
+    wrong = np.abs(again, out=again).sum(dtype=np.float64)
+    return logs.sum(), wrong if visible.width == visible.n else 0.5 * wrong  # one-hot: both states count

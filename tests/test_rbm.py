@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 import rbal
 from rbal import _rbm_kernels as kernels
 from rbal import _rbm_training
-from rbal._rbm_layers import Bernoulli, Gaussian, Potts
+from rbal._rbm_layers import Bernoulli, Gaussian, Potts, random_words
 from rbal._rbm_machine import Machine
 from rbal._rbm_partition import annealed, configurations, enumerated
 from rbal.rbm import RBM, LogPartition
@@ -98,34 +98,57 @@ def numbers(rng, *shape):
     return rng.normal(size=shape, scale=2.0).astype(np.float32)
 
 
+def uniforms(words):
+    return (words >> 8) / 2**24
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (5, 7), (0, 3)])
+def test_random_words_are_the_bits_of_the_generator(shape):
+    mine, theirs = np.random.default_rng(4), np.random.default_rng(4)
+    words = random_words(*shape, mine)
+    assert words.shape == shape
+    np.testing.assert_array_equal(uniforms(words), theirs.random(shape, dtype=np.float32))
+    np.testing.assert_array_equal([kernels.uniform(w) for w in words.ravel()], uniforms(words).ravel())
+
+
 def test_bernoulli_kernels():
     rng = np.random.default_rng(1)
-    inputs, bias, uniforms = numbers(rng, 30, 7), numbers(rng, 7), rng.random((30, 7), dtype=np.float32)
+    inputs, bias, words = numbers(rng, 30, 7), numbers(rng, 7), random_words(30, 7, rng)
     out, scale = inputs.copy(), np.float32(0.3)
     p = expit(0.3 * inputs.astype(float) + bias)
     kernels.bernoulli_mean(out, bias, scale)
     np.testing.assert_allclose(out, p, rtol=2e-6)
     out = inputs.copy()
-    kernels.bernoulli_sample(out, bias, scale, uniforms)
-    np.testing.assert_array_equal(out, uniforms < p)
+    kernels.bernoulli_sample(out, bias, scale, words)
+    np.testing.assert_array_equal(out, uniforms(words) < p)
 
 
 def test_bernoulli_units_that_are_all_but_certain():
     # a uniform of 0 stands for its interval of width 2⁻²⁴, not for the event that always happens
-    inputs, uniforms = np.float32([[-200.0, -20.0, 20.0, 200.0]]), np.float32([[0.0, 0.0, 1 - 2**-24, 1 - 2**-24]])
-    kernels.bernoulli_sample(inputs, np.zeros(4, np.float32), np.float32(1.0), uniforms)
+    inputs, words = np.float32([[-200.0, -20.0, 20.0, 200.0]]), np.uint32([[0, 0, 2**32 - 1, 2**32 - 1]])
+    kernels.bernoulli_sample(inputs, np.zeros(4, np.float32), np.float32(1.0), words)
     np.testing.assert_array_equal(inputs, [[0.0, 0.0, 1.0, 1.0]])
 
 
 def test_potts_kernel():
     rng = np.random.default_rng(2)
     layer, scale = Potts(5, 4), np.float32(0.6)
-    inputs, bias, uniforms = numbers(rng, 30, 20), numbers(rng, 20), rng.random((30, 5), dtype=np.float32)
+    inputs, bias, words = numbers(rng, 30, 20), numbers(rng, 20), random_words(30, 5, rng)
     steps = layer.mean(0.6 * inputs.astype(float) + bias).reshape(30, 5, 4).cumsum(axis=2)
-    expected = (uniforms[:, :, None] >= steps[:, :, :-1]).sum(axis=2)
-    drawn = layer.sample(inputs, bias, uniforms, scale)
+    expected = (uniforms(words)[:, :, None] >= steps[:, :, :-1]).sum(axis=2)
+    drawn = layer.sample(inputs, bias, words, scale)
     np.testing.assert_array_equal(layer.decode(drawn), expected)
     np.testing.assert_array_equal(drawn, layer.encode(expected))
+
+
+def test_weighted_sums():
+    rng = np.random.default_rng(4)
+    features, z, share = rng.integers(0, 2, (9, 40)).astype(np.float32), numbers(rng, 9, 21), numbers(rng, 9)
+    shared, sums = z.copy(), [np.empty(n, np.float32) for n in (40, 21, 21)]
+    kernels.weighted(features, shared, share, 4, *sums)
+    np.testing.assert_allclose(shared, share[:, None] * z, rtol=1e-6)
+    for found, expected in zip(sums, (share @ features, share @ z, share[4:] @ z[4:]), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("layer", [Bernoulli(700), Gaussian(5)], ids=["bernoulli", "gaussian"])
@@ -197,9 +220,11 @@ def test_hidden_means(kind):
     np.testing.assert_allclose(fitted(machine).transform(v), expected, rtol=1e-12)
 
 
-def statistics(training, states):
-    """What training takes from these samples, in arrays of its own."""
-    return _rbm_training._data_phase(training, states, _rbm_training.Room(training, len(states), 1))
+def statistics(training, features, share, n):
+    """What training takes from rows of features with these shares, the first n of them for the model."""
+    half = _rbm_training.Half(training, slice(0, n), len(features) - n, 1, training.rng)
+    half.features[...], half.share[...] = features, share
+    return half.sums(training.machine, len(features))
 
 
 @kinds
@@ -210,20 +235,20 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     visible, hidden = machine.visible, machine.hidden
     rng = np.random.default_rng(5)
     data = rng.integers(0, visible.n_states, (12, visible.n))
-    training = _rbm_training.start(data, visible, hidden, 10, rng)
+    every, p = probabilities(machine)
+    training = _rbm_training.start(data, visible, hidden, len(every), rng)
     training.machine = machine.astype(np.float32)
     training.hidden_mean = rng.random(hidden.n).astype(np.float32)
     mu, nu = training.mean.astype(float), training.hidden_mean.astype(float)
 
-    every, p = probabilities(machine)
-    parts = [statistics(training, row[None]) for row in every]
-    from_model = [np.tensordot(p, np.array(part), 1).astype(np.float32) for part in zip(*parts, strict=True)]
-    from_model[0] *= len(training.visible_chains)
-    before = training.machine.astype(np.float64)
-    hidden_mean = training.hidden_mean.copy()
-    from_data = statistics(training, data)
-    training.hidden_mean = hidden_mean - (from_data[2] - hidden_mean) / 19  # what the running mean undoes
-    _rbm_training._update(training, from_data, from_model, len(data), np.float32(1.0), l2)
+    # half of the data in each half, and every state of the model once, as often as it should be there
+    before, share = training.machine.astype(np.float64), np.concatenate([-p, np.full(6, 1 / 12)])
+    one = statistics(training, visible.encode(np.concatenate([every, data[:6]])), share, len(every))
+    two = statistics(training, visible.encode(data[6:]), share[-6:], 0)
+    z_data = hidden.mean(before.to_hidden(visible.encode(data))).mean(axis=0)
+    np.testing.assert_allclose(one[3] + two[3], z_data, rtol=1e-5)
+    training.hidden_mean -= (z_data - training.hidden_mean).astype(np.float32) / 19  # what the running mean undoes
+    _rbm_training._update(training, one, two, np.float32(1.0), l2)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
     step = np.concatenate([W.ravel(), b + new.W @ nu - before.W @ nu, c + mu @ new.W - mu @ before.W])
@@ -261,9 +286,9 @@ def test_potts_with_two_states_is_binary(hidden):
         found = -other.free_energy(potts.encode(v)) - enumerated(other).value
         np.testing.assert_allclose(found, expected, atol=2e-6)
     inputs = numbers(np.random.default_rng(6), 50, hidden.n)
-    uniforms = np.random.default_rng(7).random((50, 5), dtype=np.float32)
-    ours = binary.sample(inputs @ machine.W.T, machine.b, uniforms)
-    theirs = potts.sample(inputs @ W.T, b, 1.0 - uniforms)
+    words = random_words(50, 5, np.random.default_rng(7))
+    ours = binary.sample(inputs @ machine.W.T, machine.b, words)
+    theirs = potts.sample(inputs @ W.T, b, ~words)
     np.testing.assert_array_equal(binary.decode(ours), potts.decode(theirs))
 
 
@@ -352,11 +377,11 @@ def test_persistent_chains_are_stationary(kind):
     training.machine = machine
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
-    room = _rbm_training.Room(training, 1, 2)
-    for draws in room.draws:
-        _rbm_training._draw(training, draws)
-        product, mean, z = _rbm_training._model_phase(training, draws, room)
-    counts = np.bincount(index_of(visible.decode(training.visible_chains), visible.n_states), minlength=len(v))
+    two = _rbm_training.halves(training, 0, 2)
+    parts = [[half.step(machine, v[:0], 1) for _ in range(2)][-1] for half in two]
+    product, mean, z, _ = (-sum(sums) for sums in zip(*parts, strict=True))
+    chains = np.concatenate([half.features for half in two])
+    counts = np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v))
     assert chi_square(counts, p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
@@ -364,8 +389,8 @@ def test_persistent_chains_are_stationary(kind):
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))
     # the products are those of the features and the hidden means
-    again = hidden.mean(training.visible_chains.astype(float) @ machine.W + machine.c)
-    np.testing.assert_allclose(product, training.visible_chains.T @ again, rtol=1e-3)
+    again = hidden.mean(chains.astype(float) @ machine.W + machine.c)
+    np.testing.assert_allclose(product, chains.T @ again / 40_000, rtol=1e-3, atol=1e-5)
 
 
 def test_samples_start_where_they_are_told():
