@@ -158,24 +158,25 @@ def weighted(features, z, share, n, db, dc, z_data):
                 z_data[j] += row[j]
 
 
-@jit_sum
-def update(W, b, c, mean, hidden_mean, product, other, db, dc, rate, l2):
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"}, nogil=True)
+def update(W, b, c, mean, hidden_mean, product, db, dc, rate, l2):
     """One step up the likelihood, in the coordinates where the means are taken off the units.
 
-    ``product + other``, ``db`` and ``dc`` are differences between data and model in the means of vz, v and z. There the
-    weights multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone.
+    ``product``, ``db`` and ``dc`` are differences between data and model in the means of vz, v and z. There the weights
+    multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone. Rows may be some of the
+    visible units: so c gets only what is due to them, all but the term of dc.
     """
     M = W.shape[1]
     shrink = np.float32(2.0 * l2)
     back = np.zeros(M, np.float32)
     for i in range(W.shape[0]):
-        w, one, two, m, d = W[i], product[i], other[i], mean[i], db[i]
+        w, vz, m, d = W[i], product[i], mean[i], db[i]
         along = ZERO
         for j in range(M):
-            step = one[j] + two[j] - m * dc[j] - d * hidden_mean[j] - shrink * w[j]
+            step = vz[j] - m * dc[j] - d * hidden_mean[j] - shrink * w[j]
             w[j] += rate * step
             along += step * hidden_mean[j]
             back[j] += m * step
         b[i] += rate * (d - along)
     for j in range(M):
-        c[j] += rate * (dc[j] - back[j])
+        c[j] -= rate * back[j]

@@ -2,12 +2,12 @@
 
 import copy
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from . import _rbm_kernels as kernels
-from ._rbm_machine import Machine, seeds, start_work
+from ._rbm_layers import visible_layer
+from ._rbm_machine import Machine, seeds, side_by_side, start_work
 
 PSEUDOCOUNT = 0.5  # of each state at each site
 SPREAD = 0.1  # √L times the standard deviation of the first weights
@@ -49,98 +49,112 @@ def start(states, visible, hidden, n_chains, rng):
 
 
 class Half:
-    """One of two halves of the chains and of each batch, which go on side by side: chains above data, in one array.
+    """Half of the visible units with their weights, and all hidden units: what one thread works on.
 
-    Its arrays are written to again and again: new ones would cost more than what is written.
+    Each half draws the same hidden units, with a generator of its own in the same state. So all that goes from one to
+    the other is what its visible units give to the hidden ones. Rows are chains first, then samples. Arrays are written
+    to again and again: new ones would cost more than what is written.
     """
 
-    def __init__(self, t, chains, n_data, n_gibbs, rng):
-        visible, hidden, W, *_ = t.machine
-        self.chains, self.n, self.n_gibbs, self.rng = chains, chains.stop - chains.start, n_gibbs, rng
-        rows, f32 = self.n + n_data, np.float32
-        self.features, self.z = np.empty((rows, visible.width), f32), np.empty((rows, hidden.n), f32)
-        self.hidden_chains = t.hidden_chains[chains]  # a view
-        self.product = np.empty_like(W)
-        self.means = np.empty(visible.width, f32), np.empty(hidden.n, f32), np.empty(hidden.n, f32)
-        self.share = np.full(rows, -1.0 / len(t.hidden_chains), f32)
+    def __init__(self, t, units, n_batch, rng, hidden_rng):
+        layer, self.hidden, W, b, c = t.machine
+        self.visible, self.units = visible_layer(units.stop - units.start, layer.n_states), units
+        features = layer.width // layer.n
+        self.columns = slice(features * units.start, features * units.stop)
+        self.W, self.b, self.mean = W[self.columns], b[self.columns], t.mean[self.columns]  # views
+        self.c = c.copy() if units.start == 0 else np.zeros_like(c)  # to be added to that of the other half
+        self.rng, self.hidden_rng = rng, hidden_rng
+        self.n_chains = len(t.hidden_chains)
+        rows, f32 = self.n_chains + n_batch, np.float32
+        self.share = np.full(rows, -1.0 / self.n_chains, f32)
+        self.features, self.product = np.empty((rows, self.visible.width), f32), np.empty_like(self.W)
+        self.z, self.given = np.empty((rows, len(c)), f32), np.empty((2, rows, len(c)), f32)
+        self.chains, self.hidden_mean, self.nothing = t.hidden_chains.copy(), t.hidden_mean.copy(), np.zeros_like(c)
+        self.sums = np.empty(self.visible.width, f32), np.empty_like(c), np.empty_like(c)
 
-    def step(self, machine, states, n_batch):
-        """What an update needs from these samples of a batch, and from the chains after their next steps."""
-        data = slice(self.n, self.n + len(states))
-        machine.visible.encode_into(states, self.features[data])
-        self.share[data] = 1.0 / n_batch
-        self.move(machine)
-        return self.sums(machine, data.stop)
+    def train(self, other, states, batches, n_gibbs, rate, l2):
+        """An epoch; yields where it has to wait for what the other half gives."""
+        states, n, turn = states[:, self.units], self.n_chains, 0
+        for batch in batches:
+            rows = n + len(batch)
+            self.visible.encode_into(states[batch], self.features[n:rows])
+            self.share[n:rows] = 1.0 / len(batch)
+            for left in reversed(range(n_gibbs)):
+                turn = 1 - turn  # the other half may still read what was given before
+                self.draw_visible()
+                self.give(n if left else rows, turn)
+                yield
+                self.take(other, n if left else rows, turn)
+                self.draw_hidden()
+            self.climb(rows, rate, l2)
 
-    def move(self, machine):
-        """Steps of the chains, up to their visible units."""
-        visible, _, W, b, _ = machine
-        v = self.features[: self.n]
-        for k in range(self.n_gibbs):
-            if k > 0:
-                np.matmul(v, W, out=self.hidden_chains)
-                self._hide(machine)
-            np.matmul(self.hidden_chains, W.T, out=v)
-            visible.sample(v, b, visible.draw(self.n, self.rng))
+    def draw_visible(self):
+        """The visible units of the chains, given the hidden ones."""
+        v, n = self.features[: self.n_chains], self.n_chains
+        self.visible.sample(np.matmul(self.chains, self.W.T, out=v), self.b, self.visible.draw(n, self.rng))
 
-    def _hide(self, machine):
-        hidden = machine.hidden
-        hidden.sample(self.hidden_chains, machine.c, hidden.draw(self.n, self.rng))
+    def give(self, rows, turn):
+        """Write what these visible units, in the first rows, add to the inputs of the hidden units."""
+        given = self.given[turn, :rows]
+        np.matmul(self.features[:rows], self.W, out=given)
+        given += self.c
 
-    def sums(self, machine, rows):
-        """Sums over rows, each with its share: of features times hidden means, of features, of hidden means.
+    def take(self, other, rows, turn):
+        """Inputs of the hidden units, in the first rows."""
+        np.add(self.given[turn, :rows], other.given[turn, :rows], out=self.z[:rows])
 
-        Shares of data are positive, those of chains negative, so that sums are differences between data and model; the
-        last sum is that of the hidden means of the data alone. The hidden units of the chains are drawn on the way.
-        """
-        features, z, share, n = self.features[:rows], self.z[:rows], self.share[:rows], self.n
-        np.matmul(features, machine.W, out=z)
-        np.copyto(self.hidden_chains, z[:n])
-        self._hide(machine)
-        machine.hidden.mean32(z, machine.c)
-        kernels.weighted(features, z, share, n, *self.means)
+    def draw_hidden(self):
+        """The hidden units of the chains, given their inputs."""
+        np.copyto(self.chains, self.z[: self.n_chains])
+        self.hidden.sample(self.chains, self.nothing, self.hidden.draw(self.n_chains, self.hidden_rng))
+
+    def climb(self, rows, rate, l2):
+        """One step up the likelihood."""
+        features, z, (db, dc, z_data) = self.features[:rows], self.z[:rows], self.sums
+        self.hidden.mean32(z, self.nothing)
+        kernels.weighted(features, z, self.share[:rows], self.n_chains, *self.sums)
         np.matmul(features.T, z, out=self.product)
-        return self.product, *self.means
+        self.hidden_mean += np.float32(1.0 - MEMORY) * (z_data - self.hidden_mean)
+        kernels.update(self.W, self.b, self.c, self.mean, self.hidden_mean, self.product, db, dc, rate, l2)
+        if self.units.start == 0:
+            self.c += rate * dc
 
 
-def halves(t, n_batch, n_gibbs):
-    """Both halves, each with a generator of its own: what comes out does not depend on which thread works on which."""
-    ends = 0, (len(t.hidden_chains) + 1) // 2, len(t.hidden_chains)
-    return [
-        Half(t, slice(*chains), (n_batch + 1) // 2, n_gibbs, rng)
-        for chains, rng in zip(pairwise(ends), seeds(t.rng, 2), strict=True)
-    ]
+def halves(t, n_batch):
+    """Both halves, with generators that come from that of the training."""
+    n = t.machine.visible.n
+    middle = (n + 1) // 2
+    first, second, hidden = seeds(t.rng, 3)
+    one = Half(t, slice(0, middle), n_batch, first, hidden)
+    return one, Half(t, slice(middle, n), n_batch, second, copy.deepcopy(hidden))
+
+
+def collect(t, one, two):
+    """Bring home what the halves have of their own."""
+    t.machine.c[...] = one.c + two.c
+    t.hidden_mean, t.hidden_chains = one.hidden_mean, one.chains
+    for half in (one, two):
+        t.visible_chains[:, half.columns] = half.features[: half.n_chains]
 
 
 def epoch(training, states, batch_size, n_gibbs, rate, l2, pool):
     """Training after one more epoch; what it was before is left as it is.
 
-    Half of the chains and of each batch are the work of a second thread, if there is one.
+    Half of the visible units are the work of a second thread, if there is one.
     """
     t = copy.deepcopy(training)
     n, rate = len(states), np.float32(rate)
     batches = np.array_split(t.rng.permutation(n), max(1, round(n / batch_size)))
-    one, two = halves(t, len(batches[0]), n_gibbs)
-    for rows in batches:
-        middle = (len(rows) + 1) // 2
-        ahead = start_work(pool, two.step, t.machine, states[rows[middle:]], len(rows))
-        mine = one.step(t.machine, states[rows[:middle]], len(rows))
-        _update(t, mine, ahead(), rate, l2)
-    for half in (one, two):
-        t.visible_chains[half.chains] = half.features[: half.n]
+    one, two = halves(t, len(batches[0]))
+    work = states, batches, n_gibbs, rate, l2
+    side_by_side(pool, one.train(two, *work), two.train(one, *work))
+    collect(t, one, two)
     if not all(np.isfinite(parameters).all() for parameters in t.machine[2:]):
         raise FloatingPointError(
             f"training diverged in epoch {len(t.history) + 1}: take a learning_rate smaller than {rate:g}"
         )
     t.history += (monitor(t, states, pool),)
     return t
-
-
-def _update(t, one, two, rate, l2):
-    (product, *sums), (other, *more) = one, two
-    db, dc, z_data = (a + b for a, b in zip(sums, more, strict=True))
-    t.hidden_mean += np.float32(1.0 - MEMORY) * (z_data - t.hidden_mean)
-    kernels.update(*t.machine[2:], t.mean, t.hidden_mean, product, other, db, dc, rate, l2)
 
 
 def monitored(states):

@@ -22,7 +22,7 @@ import rbal
 from rbal import _rbm_kernels as kernels
 from rbal import _rbm_training
 from rbal._rbm_layers import Bernoulli, Gaussian, Potts, random_words
-from rbal._rbm_machine import Machine
+from rbal._rbm_machine import Machine, side_by_side
 from rbal._rbm_partition import annealed, configurations, enumerated
 from rbal.rbm import RBM, LogPartition
 
@@ -220,13 +220,6 @@ def test_hidden_means(kind):
     np.testing.assert_allclose(fitted(machine).transform(v), expected, rtol=1e-12)
 
 
-def statistics(training, features, share, n):
-    """What training takes from rows of features with these shares, the first n of them for the model."""
-    half = _rbm_training.Half(training, slice(0, n), len(features) - n, 1, training.rng)
-    half.features[...], half.share[...] = features, share
-    return half.sums(training.machine, len(features))
-
-
 @kinds
 @pytest.mark.parametrize("l2", [0.0, 0.03])
 def test_update_climbs_the_exact_likelihood(kind, l2):
@@ -241,14 +234,20 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     training.hidden_mean = rng.random(hidden.n).astype(np.float32)
     mu, nu = training.mean.astype(float), training.hidden_mean.astype(float)
 
-    # half of the data in each half, and every state of the model once, as often as it should be there
-    before, share = training.machine.astype(np.float64), np.concatenate([-p, np.full(6, 1 / 12)])
-    one = statistics(training, visible.encode(np.concatenate([every, data[:6]])), share, len(every))
-    two = statistics(training, visible.encode(data[6:]), share[-6:], 0)
+    # the chains are all states of the model, with their probabilities for shares
+    before, features = training.machine.astype(np.float64), visible.encode(np.concatenate([every, data]))
     z_data = hidden.mean(before.to_hidden(visible.encode(data))).mean(axis=0)
-    np.testing.assert_allclose(one[3] + two[3], z_data, rtol=1e-5)
     training.hidden_mean -= (z_data - training.hidden_mean).astype(np.float32) / 19  # what the running mean undoes
-    _rbm_training._update(training, one, two, np.float32(1.0), l2)
+    one, two = _rbm_training.halves(training, len(data))
+    for half in (one, two):
+        half.features[...] = features[:, half.columns]
+        half.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
+        half.give(len(features), 0)
+    for half, other in ((one, two), (two, one)):
+        half.take(other, len(features), 0)
+        half.climb(len(features), np.float32(1.0), l2)
+        np.testing.assert_allclose(half.hidden_mean, nu, atol=1e-6)
+    _rbm_training.collect(training, one, two)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
     step = np.concatenate([W.ravel(), b + new.W @ nu - before.W @ nu, c + mu @ new.W - mu @ before.W])
@@ -377,20 +376,23 @@ def test_persistent_chains_are_stationary(kind):
     training.machine = machine
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
-    two = _rbm_training.halves(training, 0, 2)
-    parts = [[half.step(machine, v[:0], 1) for _ in range(2)][-1] for half in two]
-    product, mean, z, _ = (-sum(sums) for sums in zip(*parts, strict=True))
-    chains = np.concatenate([half.features for half in two])
-    counts = np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v))
-    assert chi_square(counts, p) > 1e-3
+    one, two = _rbm_training.halves(training, 1)
+    work = v[-1:], [[0], [0]], 2, np.float32(0.0), 0.0
+    side_by_side(None, one.train(two, *work), two.train(one, *work))
+    _rbm_training.collect(training, one, two)
+    np.testing.assert_array_equal(one.chains, two.chains)
+    chains = training.visible_chains
+    assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
+    # sums are those of the one sample less those of the chains
+    mean, z = every[-1] - np.concatenate([one.sums[0], two.sums[0]]), means[-1] - one.sums[1]
     spread = [0.5, np.sqrt(p @ (means - p @ means) ** 2)]
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))
-    # the products are those of the features and the hidden means
     again = hidden.mean(chains.astype(float) @ machine.W + machine.c)
-    np.testing.assert_allclose(product, chains.T @ again / 40_000, rtol=1e-3, atol=1e-5)
+    product = np.outer(every[-1], means[-1]) - chains.T @ again / 40_000
+    np.testing.assert_allclose(np.concatenate([one.product, two.product]), product, atol=2e-3)  # 40,000 small terms
 
 
 def test_samples_start_where_they_are_told():
@@ -546,15 +548,15 @@ def test_fit_starts_anew_and_a_warm_start_goes_on():
 
 
 def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch):
-    X, update, calls = digits(), _rbm_training._update, itertools.count()
+    X, update, calls = digits(), kernels.update, itertools.count()
 
     def interrupted(*args):
-        if next(calls) == 17:  # five batches an epoch: in the middle of the fourth
+        if next(calls) == 35:  # five batches an epoch, each in two halves: in the middle of the fourth
             raise KeyboardInterrupt
         update(*args)
 
     rbm = small(warm_start=True)
-    monkeypatch.setattr(_rbm_training, "_update", interrupted)
+    monkeypatch.setattr(kernels, "update", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rbm.fit(X)
     assert rbm.n_epochs_ == 3
