@@ -9,8 +9,9 @@ import math
 import numpy as np
 from numba import njit
 
-from ._gauss import jit, jit_sum
-
+# As in _gauss.py, and other threads go on meanwhile.
+jit = njit(cache=True, error_model="numpy", nogil=True)
+jit_sum = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"}, nogil=True)
 # Products may be fused with sums; the order of sums stays, where digits depend on it.
 jit_fused = njit(cache=True, error_model="numpy", fastmath={"contract"}, nogil=True)
 
@@ -112,14 +113,17 @@ def half_squares(inputs, shift, bias, scale):
 
 
 @jit
+def log_norm(gaussian, inputs, shift, bias, scale):
+    """Log of the summed weight of the hidden units of one row."""
+    return half_squares(inputs, shift, bias, scale) if gaussian else softplus_sum(inputs, shift, bias, scale)
+
+
+@jit
 def log_norms(gaussian, inputs, bias, scale, out):
-    """Log of the summed weight of the hidden units, for each row of inputs."""
+    """The same for each row of inputs."""
     nothing = np.zeros(inputs.shape[1], np.float32)
     for i in range(inputs.shape[0]):
-        if gaussian:
-            out[i] = half_squares(inputs[i], nothing, bias, scale)
-        else:
-            out[i] = softplus_sum(inputs[i], nothing, bias, scale)
+        out[i] = log_norm(gaussian, inputs[i], nothing, bias, scale)
 
 
 @jit
@@ -127,17 +131,17 @@ def conditionals(gaussian, states, sites, inputs, W, b, c, out):
     """log p(v_i | the other sites) for some sites i of each sample, with W (L, Q, M) and the hidden inputs Wᵀv."""
     Q = W.shape[1]
     logs = np.empty(Q)
-    shift = np.empty(W.shape[2], np.float32)
+    shift, nothing = np.empty(W.shape[2], np.float32), np.zeros(W.shape[2], np.float32)
     for k in range(states.shape[0]):
+        here = log_norm(gaussian, inputs[k], nothing, c, ONE)
         for s in range(sites.shape[1]):
             i, now = sites[k, s], states[k, sites[k, s]]
             for q in range(Q):
-                for j in range(shift.shape[0]):
-                    shift[j] = W[i, q, j] - W[i, now, j]
-                if gaussian:
-                    logs[q] = b[i, q] + half_squares(inputs[k], shift, c, ONE)
-                else:
-                    logs[q] = b[i, q] + softplus_sum(inputs[k], shift, c, ONE)
+                logs[q] = b[i, q] + here
+                if q != now:
+                    for j in range(shift.shape[0]):
+                        shift[j] = W[i, q, j] - W[i, now, j]
+                    logs[q] = b[i, q] + log_norm(gaussian, inputs[k], shift, c, ONE)
             top = logs.max()
             out[k, s] = logs[now] - top - math.log(np.exp(logs - top).sum())
 
@@ -158,7 +162,7 @@ def weighted(features, z, share, n, db, dc, z_data):
                 z_data[j] += row[j]
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"}, nogil=True)
+@jit_sum
 def update(W, b, c, mean, hidden_mean, product, db, dc, rate, l2):
     """One step up the likelihood, in the coordinates where the means are taken off the units.
 

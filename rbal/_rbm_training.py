@@ -188,5 +188,5 @@ def _judge(machine, states, sites):
     kernels.conditionals(hidden.gaussian, states, sites, inputs, *by_state, c, logs)
     again = visible.mean32(hidden.mean32(inputs, c) @ W.T, b)
     again -= features
-    wrong = np.abs(again, out=again).sum(dtype=np.float64)
+    wrong = float(np.abs(again, out=again).sum())
     return logs.sum(), wrong if visible.width == visible.n else 0.5 * wrong  # one-hot: both states count

@@ -72,4 +72,4 @@ def states(name, X, Q, dtype=np.intp):
     if X.size and not (whole and X.min() >= 0 and X.max() < Q):
         bad = (X != np.floor(X)) | (X < 0) | (X >= Q)
         raise ValueError(f"{name} must hold states 0 … {Q - 1} (n_states={Q}), got {X[bad].flat[0]:g}")
-    return X.astype(dtype)
+    return X.astype(dtype, copy=False)
