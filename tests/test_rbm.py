@@ -494,6 +494,15 @@ def test_one_sample():
     assert rbm.score_samples([[0, 1, 1]]) > rbm.score_samples([[1, 0, 0]])
 
 
+@pytest.mark.parametrize("Q", [2, 3])
+def test_one_site(Q):
+    # one of the two halves has nothing to do
+    X = np.repeat(np.arange(Q), [60, 20, 20][:Q])[:, None]
+    rbm = RBM(2, n_states=Q, n_epochs=30, batch_size=10, l2=0.0, random_state=0, progress=False).fit(X)
+    p = np.exp(rbm.score_samples(np.arange(Q)[:, None]))
+    np.testing.assert_allclose(p, np.bincount(X[:, 0]) / len(X), atol=0.1)
+
+
 def test_history():
     X = digits(200, L=6, seed=5)
     X[:, 1:3] = X[:, :1]
