@@ -15,7 +15,7 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 def scikit_learn(X, n_epochs, rate, M=100, batch=100):
     """scikit-learn's machine, in single precision, as it is quicker there."""
     rbm = BernoulliRBM(M, learning_rate=rate, batch_size=batch, n_iter=n_epochs, random_state=0)
-    return rbm.fit(X.astype(np.float32))
+    return rbm.fit(X.astype(np.float32, copy=False))
 
 
 def likelihood(X, rbm, base, n_betas=1000):

@@ -9,16 +9,18 @@ import math
 import numpy as np
 from numba import njit
 
-from ._gauss import jit, jit_sum
-
+# As in _gauss.py, and other threads go on meanwhile.
+jit = njit(cache=True, error_model="numpy", nogil=True)
+jit_sum = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"}, nogil=True)
 # Products may be fused with sums; the order of sums stays, where digits depend on it.
-jit_fused = njit(cache=True, error_model="numpy", fastmath={"contract"})
+jit_fused = njit(cache=True, error_model="numpy", fastmath={"contract"}, nogil=True)
 
 LOG2_E = np.float32(1.0 / math.log(2.0))
 LN2_HIGH = np.float32(0.693359375)  # few digits, so that a product with a small integer is exact
 LN2_LOW = np.float32(math.log(2.0) - 0.693359375)
 C2, C3, C4, C5, C6, C7 = (np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
 ZERO, ONE, HALF, FAR = np.float32(0.0), np.float32(1.0), np.float32(0.5), np.float32(87.0)
+STEP = np.float32(2.0**-24)
 MIDDLE = np.float32(2.0**-25)  # a uniform stands for the middle of its interval of 2⁻²⁴
 BLOCK = 512  # factors 1 + e^{-|x|} ≤ 2 to a logarithm
 
@@ -34,14 +36,21 @@ def exp32(x):
 
 
 @jit_fused
-def bernoulli_sample(units, bias, scale, uniforms):
+def uniform(word):
+    """0 ≤ u < 1 from the upper 24 of 32 random bits: all that single precision holds."""
+    return np.float32(np.int32(word >> np.uint32(8))) * STEP
+
+
+@jit_fused
+def bernoulli_sample(units, bias, scale, words):
     """Units that are 1 with probability σ(scale inputs + bias)."""
     for i in range(units.shape[0]):
-        row, u = units[i], uniforms[i]
+        row, bits = units[i], words[i]
         for j in range(row.shape[0]):
             # u < 1/(1 + e^{-x}), without the division
+            u = uniform(bits[j])
             odds = exp32(-(scale * row[j] + bias[j]))
-            row[j] = ONE if (u[j] + MIDDLE) * odds < (ONE - u[j]) - MIDDLE else ZERO
+            row[j] = ONE if (u + MIDDLE) * odds < (ONE - u) - MIDDLE else ZERO
 
 
 @jit_fused
@@ -54,7 +63,7 @@ def bernoulli_mean(units, bias, scale):
 
 
 @jit
-def potts_sample(units, bias, scale, Q, uniforms):
+def potts_sample(units, bias, scale, Q, words):
     """One-hot units whose states have weights exp(scale inputs + bias)."""
     L = bias.shape[0] // Q
     weights = np.empty(Q, np.float32)
@@ -71,7 +80,7 @@ def potts_sample(units, bias, scale, Q, uniforms):
             for q in range(Q):
                 total += weights[q]
                 weights[q] = total
-            mark, state = (uniforms[i, unit] + MIDDLE) * total, 0
+            mark, state = (uniform(words[i, unit]) + MIDDLE) * total, 0
             for q in range(Q - 1):
                 state += weights[q] <= mark
             for q in range(Q):
@@ -104,14 +113,17 @@ def half_squares(inputs, shift, bias, scale):
 
 
 @jit
+def log_norm(gaussian, inputs, shift, bias, scale):
+    """Log of the summed weight of the hidden units of one row."""
+    return half_squares(inputs, shift, bias, scale) if gaussian else softplus_sum(inputs, shift, bias, scale)
+
+
+@jit
 def log_norms(gaussian, inputs, bias, scale, out):
-    """Log of the summed weight of the hidden units, for each row of inputs."""
+    """The same for each row of inputs."""
     nothing = np.zeros(inputs.shape[1], np.float32)
     for i in range(inputs.shape[0]):
-        if gaussian:
-            out[i] = half_squares(inputs[i], nothing, bias, scale)
-        else:
-            out[i] = softplus_sum(inputs[i], nothing, bias, scale)
+        out[i] = log_norm(gaussian, inputs[i], nothing, bias, scale)
 
 
 @jit
@@ -119,39 +131,56 @@ def conditionals(gaussian, states, sites, inputs, W, b, c, out):
     """log p(v_i | the other sites) for some sites i of each sample, with W (L, Q, M) and the hidden inputs Wᵀv."""
     Q = W.shape[1]
     logs = np.empty(Q)
-    shift = np.empty(W.shape[2], np.float32)
+    shift, nothing = np.empty(W.shape[2], np.float32), np.zeros(W.shape[2], np.float32)
     for k in range(states.shape[0]):
+        here = log_norm(gaussian, inputs[k], nothing, c, ONE)
         for s in range(sites.shape[1]):
             i, now = sites[k, s], states[k, sites[k, s]]
             for q in range(Q):
-                for j in range(shift.shape[0]):
-                    shift[j] = W[i, q, j] - W[i, now, j]
-                if gaussian:
-                    logs[q] = b[i, q] + half_squares(inputs[k], shift, c, ONE)
-                else:
-                    logs[q] = b[i, q] + softplus_sum(inputs[k], shift, c, ONE)
+                logs[q] = b[i, q] + here
+                if q != now:
+                    for j in range(shift.shape[0]):
+                        shift[j] = W[i, q, j] - W[i, now, j]
+                    logs[q] = b[i, q] + log_norm(gaussian, inputs[k], shift, c, ONE)
             top = logs.max()
             out[k, s] = logs[now] - top - math.log(np.exp(logs - top).sum())
 
 
+@jit_fused
+def weighted(features, z, share, n, db, dc, z_data):
+    """Sums of rows of features and of z, each with its share, which z is multiplied by; the last one without n rows."""
+    db[:], dc[:], z_data[:] = ZERO, ZERO, ZERO
+    for i in range(features.shape[0]):
+        f, row, s = features[i], z[i], share[i]
+        for j in range(f.shape[0]):
+            db[j] += s * f[j]
+        for j in range(row.shape[0]):
+            row[j] *= s
+            dc[j] += row[j]
+        if i >= n:
+            for j in range(row.shape[0]):
+                z_data[j] += row[j]
+
+
 @jit_sum
-def update(W, b, c, mean, hidden_mean, data, model, n_data, n_model, db, dc, rate, l2):
+def update(W, b, c, mean, hidden_mean, product, db, dc, rate, l2):
     """One step up the likelihood, in the coordinates where the means are taken off the units.
 
-    ``data`` and ``model`` are summed products of visible and hidden units; ``db`` and ``dc`` differences of means.
-    There the weights multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone.
+    ``product``, ``db`` and ``dc`` are differences between data and model in the means of vz, v and z. There the weights
+    multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone. Rows may be some of the
+    visible units: so c gets only what is due to them, all but the term of dc.
     """
     M = W.shape[1]
-    shrink, per_data, per_model = np.float32(2.0 * l2), np.float32(1.0 / n_data), np.float32(1.0 / n_model)
+    shrink = np.float32(2.0 * l2)
     back = np.zeros(M, np.float32)
     for i in range(W.shape[0]):
-        w, up, down, m, d = W[i], data[i], model[i], mean[i], db[i]
+        w, vz, m, d = W[i], product[i], mean[i], db[i]
         along = ZERO
         for j in range(M):
-            step = up[j] * per_data - down[j] * per_model - m * dc[j] - d * hidden_mean[j] - shrink * w[j]
+            step = vz[j] - m * dc[j] - d * hidden_mean[j] - shrink * w[j]
             w[j] += rate * step
             along += step * hidden_mean[j]
             back[j] += m * step
         b[i] += rate * (d - along)
     for j in range(M):
-        c[j] += rate * (dc[j] - back[j])
+        c[j] -= rate * back[j]

@@ -16,6 +16,12 @@ from . import _rbm_kernels as kernels
 ONE = np.float32(1.0)
 
 
+def random_words(rows, n, rng):
+    """32 random bits for each of n units in each row, two from each word of the generator."""
+    words = rng.integers(0, 1 << 64, (rows * n + 1) // 2, dtype=np.uint64)
+    return words.view(np.uint32)[: rows * n].reshape(rows, n)
+
+
 class Bernoulli:
     """Units 0 and 1, one feature each."""
 
@@ -57,9 +63,9 @@ class Bernoulli:
         """Mean features, given the inputs."""
         return expit(inputs)
 
-    def draw(self, rows, rng, out=None):
-        """Random numbers for one sample of some rows."""
-        return rng.random((rows, self.n), dtype=np.float32, out=out)
+    def draw(self, rows, rng):
+        """What decides one sample of some rows: random bits."""
+        return random_words(rows, self.n, rng)
 
     def sample(self, inputs, bias, draws, scale=ONE):
         """Features at random, in the place of their inputs."""
@@ -119,9 +125,9 @@ class Potts:
         """Mean features, given the inputs."""
         return softmax(self._by_unit(inputs), axis=2).reshape(inputs.shape)
 
-    def draw(self, rows, rng, out=None):
-        """Random numbers for one sample of some rows."""
-        return rng.random((rows, self.n), dtype=np.float32, out=out)
+    def draw(self, rows, rng):
+        """What decides one sample of some rows: random bits."""
+        return random_words(rows, self.n, rng)
 
     def sample(self, inputs, bias, draws, scale=ONE):
         """Features at random, in the place of their inputs."""
@@ -149,9 +155,9 @@ class Gaussian:
         """Mean features, given the inputs."""
         return inputs
 
-    def draw(self, rows, rng, out=None):
-        """Random numbers for one sample of some rows."""
-        return rng.standard_normal((rows, self.n), dtype=np.float32, out=out)
+    def draw(self, rows, rng):
+        """What decides one sample of some rows: normal deviates."""
+        return rng.standard_normal((rows, self.n), dtype=np.float32)
 
     def sample(self, inputs, bias, draws, scale=ONE):
         """Features at random, in the place of their inputs."""

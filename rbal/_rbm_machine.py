@@ -77,6 +77,20 @@ def workers(n):
                 yield pool
 
 
+def start_work(pool, function, *args):
+    """A call under way in a thread of the pool, or one still to come where there is none: its result, when asked."""
+    return functools.partial(function, *args) if pool is None else pool.submit(function, *args).result
+
+
+def side_by_side(pool, one, two):
+    """Exhaust two generators of equal length: neither goes on from a ``yield`` before the other has come to its own."""
+    more = True
+    while more:
+        ahead = start_work(pool, next, two, False)
+        more = next(one, False) is None
+        ahead()
+
+
 def in_pieces(function, *pieces):
     """Results of a function for pieces of work, in their order."""
     with workers(len(pieces[0])) as pool:

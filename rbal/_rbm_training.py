@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _rbm_kernels as kernels
-from ._rbm_machine import Machine
+from ._rbm_layers import visible_layer
+from ._rbm_machine import Machine, seeds, side_by_side, start_work
 
 PSEUDOCOUNT = 0.5  # of each state at each site
 SPREAD = 0.1  # √L times the standard deviation of the first weights
@@ -47,99 +48,113 @@ def start(states, visible, hidden, n_chains, rng):
     return Training(machine, machine.b.copy(), mean.astype(np.float32), hidden_mean, features, z, rng)
 
 
-class Room:
-    """Arrays that an epoch writes to again and again: new ones would cost more than what is written."""
+class Half:
+    """Half of the visible units with their weights, and all hidden units: what one thread works on.
 
-    def __init__(self, t, batch, n_gibbs):
-        visible, hidden, W, *_ = t.machine
-        chains, f32 = len(t.visible_chains), np.float32
-        self.draws = [
-            [(np.empty((chains, visible.n), f32), np.empty((chains, hidden.n), f32)) for _ in range(n_gibbs)]
-            for _ in range(2)
-        ]
-        self.features, self.z_data = np.empty((batch, visible.width), f32), np.empty((batch, hidden.n), f32)
-        self.z_model = np.empty((chains, hidden.n), f32)
-        self.data, self.model = np.empty_like(W), np.empty_like(W)
+    Each half draws the same hidden units, with a generator of its own in the same state. So all that goes from one to
+    the other is what its visible units give to the hidden ones. Rows are chains first, then samples. Arrays are written
+    to again and again: new ones would cost more than what is written.
+    """
+
+    def __init__(self, t, units, n_batch, rng, hidden_rng):
+        layer, self.hidden, W, b, c = t.machine
+        self.visible, self.units = visible_layer(units.stop - units.start, layer.n_states), units
+        features = layer.width // layer.n
+        self.columns = slice(features * units.start, features * units.stop)
+        self.W, self.b, self.mean = W[self.columns], b[self.columns], t.mean[self.columns]  # views
+        self.c = c.copy() if units.start == 0 else np.zeros_like(c)  # to be added to that of the other half
+        self.rng, self.hidden_rng = rng, hidden_rng
+        self.n_chains = len(t.hidden_chains)
+        rows, f32 = self.n_chains + n_batch, np.float32
+        self.share = np.full(rows, -1.0 / self.n_chains, f32)
+        self.features, self.product = np.empty((rows, self.visible.width), f32), np.empty_like(self.W)
+        self.z, self.given = np.empty((rows, len(c)), f32), np.empty((2, rows, len(c)), f32)
+        self.chains, self.hidden_mean, self.nothing = t.hidden_chains.copy(), t.hidden_mean.copy(), np.zeros_like(c)
+        self.sums = np.empty(self.visible.width, f32), np.empty_like(c), np.empty_like(c)
+
+    def train(self, other, states, batches, n_gibbs, rate, l2):
+        """An epoch; yields where it has to wait for what the other half gives."""
+        states, n, turn = states[:, self.units], self.n_chains, 0
+        for batch in batches:
+            rows = n + len(batch)
+            self.visible.encode_into(states[batch], self.features[n:rows])
+            self.share[n:rows] = 1.0 / len(batch)
+            for left in reversed(range(n_gibbs)):
+                turn = 1 - turn  # the other half may still read what was given before
+                self.draw_visible()
+                self.give(n if left else rows, turn)
+                yield
+                self.take(other, n if left else rows, turn)
+                self.draw_hidden()
+            self.climb(rows, rate, l2)
+
+    def draw_visible(self):
+        """The visible units of the chains, given the hidden ones."""
+        v, n = self.features[: self.n_chains], self.n_chains
+        self.visible.sample(np.matmul(self.chains, self.W.T, out=v), self.b, self.visible.draw(n, self.rng))
+
+    def give(self, rows, turn):
+        """Write what these visible units, in the first rows, add to the inputs of the hidden units."""
+        given = self.given[turn, :rows]
+        np.matmul(self.features[:rows], self.W, out=given)
+        given += self.c
+
+    def take(self, other, rows, turn):
+        """Inputs of the hidden units, in the first rows."""
+        np.add(self.given[turn, :rows], other.given[turn, :rows], out=self.z[:rows])
+
+    def draw_hidden(self):
+        """The hidden units of the chains, given their inputs."""
+        np.copyto(self.chains, self.z[: self.n_chains])
+        self.hidden.sample(self.chains, self.nothing, self.hidden.draw(self.n_chains, self.hidden_rng))
+
+    def climb(self, rows, rate, l2):
+        """One step up the likelihood."""
+        features, z, (db, dc, z_data) = self.features[:rows], self.z[:rows], self.sums
+        self.hidden.mean32(z, self.nothing)
+        kernels.weighted(features, z, self.share[:rows], self.n_chains, *self.sums)
+        np.matmul(features.T, z, out=self.product)
+        self.hidden_mean += np.float32(1.0 - MEMORY) * (z_data - self.hidden_mean)
+        kernels.update(self.W, self.b, self.c, self.mean, self.hidden_mean, self.product, db, dc, rate, l2)
+        if self.units.start == 0:
+            self.c += rate * dc
+
+
+def halves(t, n_batch):
+    """Both halves, with generators that come from that of the training."""
+    n = t.machine.visible.n
+    middle = (n + 1) // 2
+    first, second, hidden = seeds(t.rng, 3)
+    one = Half(t, slice(0, middle), n_batch, first, hidden)
+    return one, Half(t, slice(middle, n), n_batch, second, copy.deepcopy(hidden))
+
+
+def collect(t, one, two):
+    """Bring home what the halves have of their own."""
+    t.machine.c[...] = one.c + two.c
+    t.hidden_mean, t.hidden_chains = one.hidden_mean, one.chains
+    for half in (one, two):
+        t.visible_chains[:, half.columns] = half.features[: half.n_chains]
 
 
 def epoch(training, states, batch_size, n_gibbs, rate, l2, pool):
     """Training after one more epoch; what it was before is left as it is.
 
-    While one thread moves the chains, another, if there is one, looks at the data and draws the next random numbers.
+    Half of the visible units are the work of a second thread, if there is one.
     """
     t = copy.deepcopy(training)
     n, rate = len(states), np.float32(rate)
     batches = np.array_split(t.rng.permutation(n), max(1, round(n / batch_size)))
-    room = Room(t, len(batches[0]), n_gibbs)
-    _draw(t, room.draws[0])
-    for k, rows in enumerate(batches):
-        draws, after = room.draws[k % 2], room.draws[(k + 1) % 2] if k + 1 < len(batches) else ()
-        if pool is None:
-            from_data = _data_phase(t, states[rows], room, after)
-            from_model = _model_phase(t, draws, room)
-        else:
-            ahead = pool.submit(_data_phase, t, states[rows], room, after)
-            from_model = _model_phase(t, draws, room)
-            from_data = ahead.result()
-        _update(t, from_data, from_model, len(rows), rate, l2)
+    one, two = halves(t, len(batches[0]))
+    work = states, batches, n_gibbs, rate, l2
+    side_by_side(pool, one.train(two, *work), two.train(one, *work))
+    collect(t, one, two)
     if not all(np.isfinite(parameters).all() for parameters in t.machine[2:]):
         raise FloatingPointError(
             f"training diverged in epoch {len(t.history) + 1}: take a learning_rate smaller than {rate:g}"
         )
-    t.history += (monitor(t, states),)
+    t.history += (monitor(t, states, pool),)
     return t
-
-
-def _draw(t, draws):
-    """Random numbers of the chains' next steps."""
-    for to_visible, to_hidden in draws:
-        t.machine.visible.draw(len(to_visible), t.rng, to_visible)
-        t.machine.hidden.draw(len(to_hidden), t.rng, to_hidden)
-
-
-def _data_phase(t, states, room, draws=()):
-    """Summed products of features and hidden units, and the means of both; then random numbers for what comes next."""
-    _, hidden, W, _, c = t.machine
-    features, z = room.features[: len(states)], room.z_data[: len(states)]
-    t.machine.visible.encode_into(states, features)
-    hidden.mean32(np.matmul(features, W, out=z), c)
-    np.matmul(features.T, z, out=room.data)
-    _draw(t, draws)
-    share = np.full(len(states), 1.0 / len(states), np.float32)
-    return room.data, share @ features, share @ z
-
-
-def _model_phase(t, draws, room):
-    """The same of the chains, after steps that these random numbers decide."""
-    visible, hidden, W, b, c = t.machine
-    v, z = t.visible_chains, room.z_model
-    for to_visible, to_hidden in draws:
-        visible.sample(np.matmul(t.hidden_chains, W.T, out=v), b, to_visible)
-        np.matmul(v, W, out=z)
-        np.copyto(t.hidden_chains, z)
-        hidden.sample(t.hidden_chains, c, to_hidden)
-    hidden.mean32(z, c)
-    np.matmul(v.T, z, out=room.model)
-    share = np.full(len(v), 1.0 / len(v), np.float32)
-    return room.model, share @ v, share @ z
-
-
-def _update(t, from_data, from_model, n_data, rate, l2):
-    (data, v_data, z_data), (model, v_model, z_model) = from_data, from_model
-    t.hidden_mean += np.float32(1.0 - MEMORY) * (z_data - t.hidden_mean)
-    kernels.update(
-        *t.machine[2:],
-        t.mean,
-        t.hidden_mean,
-        data,
-        model,
-        n_data,
-        len(t.visible_chains),
-        v_data - v_model,
-        z_data - z_model,
-        rate,
-        l2,
-    )
 
 
 def monitored(states):
@@ -147,23 +162,31 @@ def monitored(states):
     return states[np.linspace(0, len(states) - 1, min(len(states), MONITORED)).astype(int)]
 
 
-def monitor(t, states):
+def monitor(t, states, pool):
     """Pseudo-likelihood of a sample, and how often a reconstruction gets a site wrong.
 
     Both are means over some hundred samples; the first takes a few sites of each, drawn at random.
     """
-    machine = t.machine
-    visible, hidden = machine.visible, machine.hidden
     some = monitored(states)
-    sites = np.random.default_rng(len(t.history)).integers(0, visible.n, (len(some), SITES))
-    features = visible.encode(some, np.float32)
-    inputs = features @ machine.W
-    logs = np.empty(sites.shape)
-    by_state = (np.ascontiguousarray(visible.by_state(p)) for p in (machine.W, machine.b))
-    kernels.conditionals(hidden.gaussian, some, sites, inputs, *by_state, machine.c, logs)
-    again = visible.mean32(hidden.mean32(inputs, machine.c) @ machine.W.T, machine.b)
-    right = np.abs(1.0 - features - again) if visible.width == visible.n else features * again
+    sites = np.random.default_rng(len(t.history)).integers(0, t.machine.visible.n, (len(some), SITES))
+    middle = (len(some) + 1) // 2
+    ahead = start_work(pool, _judge, t.machine, some[middle:], sites[middle:])
+    logs, wrong = np.add(_judge(t.machine, some[:middle], sites[:middle]), ahead()).tolist()
     return {
-        "pseudo_likelihood": visible.n * float(logs.mean()),
-        "reconstruction_error": 1.0 - float(right.sum()) / some.size,
+        "pseudo_likelihood": t.machine.visible.n * logs / sites.size,
+        "reconstruction_error": wrong / some.size,
     }
+
+
+def _judge(machine, states, sites):
+    """Sum of log p(v_i | the other sites), and the expected number of sites that a reconstruction gets wrong."""
+    visible, hidden, W, b, c = machine
+    features = visible.encode(states, np.float32)
+    inputs = features @ W
+    logs = np.empty(sites.shape)
+    by_state = (np.ascontiguousarray(visible.by_state(p)) for p in (W, b))
+    kernels.conditionals(hidden.gaussian, states, sites, inputs, *by_state, c, logs)
+    again = visible.mean32(hidden.mean32(inputs, c) @ W.T, b)
+    again -= features
+    wrong = float(np.abs(again, out=again).sum())
+    return logs.sum(), wrong if visible.width == visible.n else 0.5 * wrong  # one-hot: both states count

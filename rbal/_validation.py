@@ -66,9 +66,10 @@ def _first(array, bad):
     return f"{array[bad].flat[0]:g}"
 
 
-def states(name, X, Q):
+def states(name, X, Q, dtype=np.intp):
     """X as integers 0 … Q-1."""
-    bad = (X != np.floor(X)) | (X < 0) | (X >= Q)
-    if bad.any():
+    whole = X.dtype.kind in "biu" or np.array_equal(X, np.floor(X))
+    if X.size and not (whole and X.min() >= 0 and X.max() < Q):
+        bad = (X != np.floor(X)) | (X < 0) | (X >= Q)
         raise ValueError(f"{name} must hold states 0 … {Q - 1} (n_states={Q}), got {X[bad].flat[0]:g}")
-    return X.astype(np.intp)
+    return X.astype(dtype, copy=False)

@@ -194,8 +194,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Q = positive_int("n_states", self.n_states)
         if Q < 2:
             raise ValueError(f"n_states must be at least 2, got {Q}")
-        X = states("X", validate_data(self, X, dtype="numeric", reset=reset), Q)
-        return X.astype(np.int8 if Q <= 128 else np.int32)
+        X = validate_data(self, X, dtype="numeric", reset=reset)
+        return states("X", X, Q, np.int8 if Q <= 128 else np.int32)
 
     def _start(self, X):
         visible, hidden = visible_layer(X.shape[1], self.n_states), HIDDEN[self.hidden](self.n_hidden)

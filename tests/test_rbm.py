@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 import rbal
 from rbal import _rbm_kernels as kernels
 from rbal import _rbm_training
-from rbal._rbm_layers import Bernoulli, Gaussian, Potts
-from rbal._rbm_machine import Machine
+from rbal._rbm_layers import Bernoulli, Gaussian, Potts, random_words
+from rbal._rbm_machine import Machine, side_by_side
 from rbal._rbm_partition import annealed, configurations, enumerated
 from rbal.rbm import RBM, LogPartition
 
@@ -98,34 +98,57 @@ def numbers(rng, *shape):
     return rng.normal(size=shape, scale=2.0).astype(np.float32)
 
 
+def uniforms(words):
+    return (words >> 8) / 2**24
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (5, 7), (0, 3)])
+def test_random_words_are_the_bits_of_the_generator(shape):
+    mine, theirs = np.random.default_rng(4), np.random.default_rng(4)
+    words = random_words(*shape, mine)
+    assert words.shape == shape
+    np.testing.assert_array_equal(uniforms(words), theirs.random(shape, dtype=np.float32))
+    np.testing.assert_array_equal([kernels.uniform(w) for w in words.ravel()], uniforms(words).ravel())
+
+
 def test_bernoulli_kernels():
     rng = np.random.default_rng(1)
-    inputs, bias, uniforms = numbers(rng, 30, 7), numbers(rng, 7), rng.random((30, 7), dtype=np.float32)
+    inputs, bias, words = numbers(rng, 30, 7), numbers(rng, 7), random_words(30, 7, rng)
     out, scale = inputs.copy(), np.float32(0.3)
     p = expit(0.3 * inputs.astype(float) + bias)
     kernels.bernoulli_mean(out, bias, scale)
     np.testing.assert_allclose(out, p, rtol=2e-6)
     out = inputs.copy()
-    kernels.bernoulli_sample(out, bias, scale, uniforms)
-    np.testing.assert_array_equal(out, uniforms < p)
+    kernels.bernoulli_sample(out, bias, scale, words)
+    np.testing.assert_array_equal(out, uniforms(words) < p)
 
 
 def test_bernoulli_units_that_are_all_but_certain():
     # a uniform of 0 stands for its interval of width 2⁻²⁴, not for the event that always happens
-    inputs, uniforms = np.float32([[-200.0, -20.0, 20.0, 200.0]]), np.float32([[0.0, 0.0, 1 - 2**-24, 1 - 2**-24]])
-    kernels.bernoulli_sample(inputs, np.zeros(4, np.float32), np.float32(1.0), uniforms)
+    inputs, words = np.float32([[-200.0, -20.0, 20.0, 200.0]]), np.uint32([[0, 0, 2**32 - 1, 2**32 - 1]])
+    kernels.bernoulli_sample(inputs, np.zeros(4, np.float32), np.float32(1.0), words)
     np.testing.assert_array_equal(inputs, [[0.0, 0.0, 1.0, 1.0]])
 
 
 def test_potts_kernel():
     rng = np.random.default_rng(2)
     layer, scale = Potts(5, 4), np.float32(0.6)
-    inputs, bias, uniforms = numbers(rng, 30, 20), numbers(rng, 20), rng.random((30, 5), dtype=np.float32)
+    inputs, bias, words = numbers(rng, 30, 20), numbers(rng, 20), random_words(30, 5, rng)
     steps = layer.mean(0.6 * inputs.astype(float) + bias).reshape(30, 5, 4).cumsum(axis=2)
-    expected = (uniforms[:, :, None] >= steps[:, :, :-1]).sum(axis=2)
-    drawn = layer.sample(inputs, bias, uniforms, scale)
+    expected = (uniforms(words)[:, :, None] >= steps[:, :, :-1]).sum(axis=2)
+    drawn = layer.sample(inputs, bias, words, scale)
     np.testing.assert_array_equal(layer.decode(drawn), expected)
     np.testing.assert_array_equal(drawn, layer.encode(expected))
+
+
+def test_weighted_sums():
+    rng = np.random.default_rng(4)
+    features, z, share = rng.integers(0, 2, (9, 40)).astype(np.float32), numbers(rng, 9, 21), numbers(rng, 9)
+    shared, sums = z.copy(), [np.empty(n, np.float32) for n in (40, 21, 21)]
+    kernels.weighted(features, shared, share, 4, *sums)
+    np.testing.assert_allclose(shared, share[:, None] * z, rtol=1e-6)
+    for found, expected in zip(sums, (share @ features, share @ z, share[4:] @ z[4:]), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("layer", [Bernoulli(700), Gaussian(5)], ids=["bernoulli", "gaussian"])
@@ -197,11 +220,6 @@ def test_hidden_means(kind):
     np.testing.assert_allclose(fitted(machine).transform(v), expected, rtol=1e-12)
 
 
-def statistics(training, states):
-    """What training takes from these samples, in arrays of its own."""
-    return _rbm_training._data_phase(training, states, _rbm_training.Room(training, len(states), 1))
-
-
 @kinds
 @pytest.mark.parametrize("l2", [0.0, 0.03])
 def test_update_climbs_the_exact_likelihood(kind, l2):
@@ -210,20 +228,26 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     visible, hidden = machine.visible, machine.hidden
     rng = np.random.default_rng(5)
     data = rng.integers(0, visible.n_states, (12, visible.n))
-    training = _rbm_training.start(data, visible, hidden, 10, rng)
+    every, p = probabilities(machine)
+    training = _rbm_training.start(data, visible, hidden, len(every), rng)
     training.machine = machine.astype(np.float32)
     training.hidden_mean = rng.random(hidden.n).astype(np.float32)
     mu, nu = training.mean.astype(float), training.hidden_mean.astype(float)
 
-    every, p = probabilities(machine)
-    parts = [statistics(training, row[None]) for row in every]
-    from_model = [np.tensordot(p, np.array(part), 1).astype(np.float32) for part in zip(*parts, strict=True)]
-    from_model[0] *= len(training.visible_chains)
-    before = training.machine.astype(np.float64)
-    hidden_mean = training.hidden_mean.copy()
-    from_data = statistics(training, data)
-    training.hidden_mean = hidden_mean - (from_data[2] - hidden_mean) / 19  # what the running mean undoes
-    _rbm_training._update(training, from_data, from_model, len(data), np.float32(1.0), l2)
+    # the chains are all states of the model, with their probabilities for shares
+    before, features = training.machine.astype(np.float64), visible.encode(np.concatenate([every, data]))
+    z_data = hidden.mean(before.to_hidden(visible.encode(data))).mean(axis=0)
+    training.hidden_mean -= (z_data - training.hidden_mean).astype(np.float32) / 19  # what the running mean undoes
+    one, two = _rbm_training.halves(training, len(data))
+    for half in (one, two):
+        half.features[...] = features[:, half.columns]
+        half.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
+        half.give(len(features), 0)
+    for half, other in ((one, two), (two, one)):
+        half.take(other, len(features), 0)
+        half.climb(len(features), np.float32(1.0), l2)
+        np.testing.assert_allclose(half.hidden_mean, nu, atol=1e-6)
+    _rbm_training.collect(training, one, two)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
     step = np.concatenate([W.ravel(), b + new.W @ nu - before.W @ nu, c + mu @ new.W - mu @ before.W])
@@ -261,9 +285,9 @@ def test_potts_with_two_states_is_binary(hidden):
         found = -other.free_energy(potts.encode(v)) - enumerated(other).value
         np.testing.assert_allclose(found, expected, atol=2e-6)
     inputs = numbers(np.random.default_rng(6), 50, hidden.n)
-    uniforms = np.random.default_rng(7).random((50, 5), dtype=np.float32)
-    ours = binary.sample(inputs @ machine.W.T, machine.b, uniforms)
-    theirs = potts.sample(inputs @ W.T, b, 1.0 - uniforms)
+    words = random_words(50, 5, np.random.default_rng(7))
+    ours = binary.sample(inputs @ machine.W.T, machine.b, words)
+    theirs = potts.sample(inputs @ W.T, b, ~words)
     np.testing.assert_array_equal(binary.decode(ours), potts.decode(theirs))
 
 
@@ -352,20 +376,23 @@ def test_persistent_chains_are_stationary(kind):
     training.machine = machine
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
-    room = _rbm_training.Room(training, 1, 2)
-    for draws in room.draws:
-        _rbm_training._draw(training, draws)
-        product, mean, z = _rbm_training._model_phase(training, draws, room)
-    counts = np.bincount(index_of(visible.decode(training.visible_chains), visible.n_states), minlength=len(v))
-    assert chi_square(counts, p) > 1e-3
+    one, two = _rbm_training.halves(training, 1)
+    work = v[-1:], [[0], [0]], 2, np.float32(0.0), 0.0
+    side_by_side(None, one.train(two, *work), two.train(one, *work))
+    _rbm_training.collect(training, one, two)
+    np.testing.assert_array_equal(one.chains, two.chains)
+    chains = training.visible_chains
+    assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
+    # sums are those of the one sample less those of the chains
+    mean, z = every[-1] - np.concatenate([one.sums[0], two.sums[0]]), means[-1] - one.sums[1]
     spread = [0.5, np.sqrt(p @ (means - p @ means) ** 2)]
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))
-    # the products are those of the features and the hidden means
-    again = hidden.mean(training.visible_chains.astype(float) @ machine.W + machine.c)
-    np.testing.assert_allclose(product, training.visible_chains.T @ again, rtol=1e-3)
+    again = hidden.mean(chains.astype(float) @ machine.W + machine.c)
+    product = np.outer(every[-1], means[-1]) - chains.T @ again / 40_000
+    np.testing.assert_allclose(np.concatenate([one.product, two.product]), product, atol=2e-3)  # 40,000 small terms
 
 
 def test_samples_start_where_they_are_told():
@@ -467,6 +494,15 @@ def test_one_sample():
     assert rbm.score_samples([[0, 1, 1]]) > rbm.score_samples([[1, 0, 0]])
 
 
+@pytest.mark.parametrize("Q", [2, 3])
+def test_one_site(Q):
+    # one of the two halves has nothing to do
+    X = np.repeat(np.arange(Q), [60, 20, 20][:Q])[:, None]
+    rbm = RBM(2, n_states=Q, n_epochs=30, batch_size=10, l2=0.0, random_state=0, progress=False).fit(X)
+    p = np.exp(rbm.score_samples(np.arange(Q)[:, None]))
+    np.testing.assert_allclose(p, np.bincount(X[:, 0]) / len(X), atol=0.1)
+
+
 def test_history():
     X = digits(200, L=6, seed=5)
     X[:, 1:3] = X[:, :1]
@@ -521,15 +557,15 @@ def test_fit_starts_anew_and_a_warm_start_goes_on():
 
 
 def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch):
-    X, update, calls = digits(), _rbm_training._update, itertools.count()
+    X, update, calls = digits(), kernels.update, itertools.count()
 
     def interrupted(*args):
-        if next(calls) == 17:  # five batches an epoch: in the middle of the fourth
+        if next(calls) == 35:  # five batches an epoch, each in two halves: in the middle of the fourth
             raise KeyboardInterrupt
         update(*args)
 
     rbm = small(warm_start=True)
-    monkeypatch.setattr(_rbm_training, "_update", interrupted)
+    monkeypatch.setattr(kernels, "update", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rbm.fit(X)
     assert rbm.n_epochs_ == 3
