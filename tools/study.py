@@ -370,7 +370,7 @@ def main():
     if design:
         for rows, size in model_error(load("measured", options.out), load("widened", options.out)):
             told = judgement.model_error(rows)
-            print(f"error of the theory on the tables for design, {rows:.0f} positives: {size:.3f}; advise has {told:.3f}")
+            print(f"error of the theory on tables for design, {rows:.0f} positives: {size:.3f}; advise has {told:.3f}")
 
 
 if __name__ == "__main__":
