@@ -280,7 +280,7 @@ small {{ color: #666 }}
 <h2>What was read</h2>
 {summary}
 <p><small>Made by rbal {version}. Predicted: mean over training sets of this size; its interval is that of the class
-statistics.</small></p>
+statistics, and of what the theory errs by on real tables.</small></p>
 </body></html>
 """
 

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import rbal
 from rbal import _check, _table
 from rbal._estimate import from_covariances
-from rbal._judgement import SIMPLEST_FIRST
+from rbal._judgement import SIMPLEST_FIRST, model_error
 from rbal._pipeline import coding, learner, mean_cost
 from rbal._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
 
@@ -166,6 +166,7 @@ def test_bad_tables(X, y, says):
         ({"C": 0.0}, "C must be > 0"),
         ({"level": 1.0}, "level must be < 1"),
         ({"draws": 1}, "at least 2"),
+        ({"model_error": -0.1}, "model_error"),
         ({"metric": "cost"}, "costs must be two numbers"),
         ({"metric": "cost", "costs": (1.0, 0.0)}, "costs must be > 0"),
         ({"costs": (1.0, 2.0)}, "costs go with metric='cost'"),
@@ -297,9 +298,34 @@ def test_intervals_widen_with_their_level_and_narrow_with_samples():
     def width(table):
         return (table["high"] - table["low"]).mean()
 
-    narrow, wide = (rbal.advise(*small, draws=40, level=level).table for level in (0.5, 0.95))
+    options = {"draws": 40, "model_error": 0.0}
+    narrow, wide = (rbal.advise(*small, level=level, **options).table for level in (0.5, 0.95))
     assert width(narrow) < 0.6 * width(wide)
-    assert width(rbal.advise(*large, draws=40, level=0.95).table) < 0.6 * width(wide)
+    assert width(rbal.advise(*large, level=0.95, **options).table) < 0.6 * width(wide)
+
+
+@pytest.mark.parametrize("metric", ["ba", "f1", "cost"])
+def test_the_error_of_the_theory_is_in_the_interval_and_not_in_the_choice(metric):
+    costs = (9.0, 1.0) if metric == "cost" else None
+    sure, said, unsure = (
+        rbal.advise(*gaussian(), metric, costs=costs, model_error=size) for size in (0.0, model_error(60), 0.8)
+    )
+    widths = [(advice.table["high"] - advice.table["low"]).mean() for advice in (sure, said, unsure)]
+    assert widths[0] < 0.8 * widths[1]
+    assert widths[1] < 0.8 * widths[2]
+    default = rbal.advise(*gaussian(), metric, costs=costs)
+    pd.testing.assert_frame_equal(default.table, said.table)
+    alike = ["predicted", "scatter", "behind", "error", "as_good"]
+    pd.testing.assert_frame_equal(sure.table[alike], unsure.table[alike])
+    assert (sure.best, sure.mixing_low, sure.mixing_high) == (unsure.best, unsure.mixing_low, unsure.mixing_high)
+    # what the interval spans: the classes nearer and further by the factor at the ends
+    ends = [
+        evaluate(sure.moments.apart(np.exp(z * 0.8)), sure.setting).value[0, 0] for z in (-1.645, 1.645)
+    ]  # fmt: skip
+    told = np.sort((-1.0 if metric == "cost" else 1.0) * np.array(ends))
+    row = unsure.table.loc[("as is", "trained")]
+    assert row["low"] < told[0] + 0.02
+    assert row["high"] > told[1] - 0.02
 
 
 # ---- where the theory does not apply
@@ -368,7 +394,7 @@ def test_check_agrees_on_gaussian_classes():
 
 
 def test_disagreement_is_said_first():
-    advice = rbal.advise(*outliers(), check=True, repeats=1, n_jobs=1, progress=False, draws=30)
+    advice = rbal.advise(*outliers(120, 1200), check=True, repeats=1, n_jobs=1, progress=False, draws=30)
     assert advice.agrees is False
     assert advice.confidence == "low"
     assert advice.explain().startswith("THEORY AND DATA DISAGREE")

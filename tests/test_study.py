@@ -9,7 +9,9 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import SVC
 
+import rbal
 from rbal import experiments
+from rbal._judgement import model_error
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ("breast_cancer", "digits", "wine")  # with scikit-learn
@@ -168,6 +170,33 @@ def test_regret_is_counted_from_the_best_of_each_table(study):
     assert regrets.regret.loc[("b", "one")] == pytest.approx(0.2)
 
 
+def test_an_interval_holds_what_lies_in_it_or_within_the_error_of_what_is_measured(study):
+    predicted, low, high = np.full(4, 0.8), np.full(4, 0.7), np.full(4, 0.85)
+    measured = np.array([0.69, 0.71, 0.84, 0.86])
+    assert study.holds(predicted, low, high, measured).tolist() == [False, True, True, False]
+    assert study.holds(predicted, low, high, measured, 0.05).all()
+
+
+def test_error_of_the_theory_is_found_where_it_is_known(study):
+    """Gaussian by construction: intervals as wide as the error, and no other noise."""
+    rng, names = np.random.default_rng(3), [f"t {k}" for k in range(400)]
+    index = pd.MultiIndex.from_product([names, [0, study.SCARCE], [0], [0, 1]], names=study.FOLD)
+    few = index.get_level_values("minority") == study.SCARCE
+    true, reach = np.where(few, 0.4, 0.25), 1.6449 * 0.1
+    labels = [study._label(*row) for row in study.PLACES]
+    off = 0.1 * np.repeat(rng.normal(size=(len(index) // 2, len(labels))), 2, axis=0) * true[:, None]
+    measured = pd.DataFrame(0.75 + off, index, labels).assign(n_pos=np.where(few, 25, 100))
+    widened = pd.DataFrame(0.75, index, labels)
+    for label in labels:
+        for size in study.ERRORS:
+            widened[f"{label}, low {size:g}"] = 0.75 - reach * size
+            widened[f"{label}, high {size:g}"] = 0.75 + reach * size
+    (n_few, of_few), (n_all, of_all) = study.model_error(measured, widened)
+    assert (n_few, n_all) == (25, 100)
+    assert of_few == pytest.approx(0.4, abs=0.02)
+    assert of_all == pytest.approx(0.25, abs=0.02)
+
+
 def test_advice_is_credited_with_what_it_named(study):
     index = pd.MultiIndex.from_product([["a"], [0], [0], [0, 1, 2]], names=study.FOLD)
     measured = pd.DataFrame({name: 0.5 + 0.01 * k for k, name in enumerate(study.REMEDIES)}, index)
@@ -180,6 +209,25 @@ def test_advice_is_credited_with_what_it_named(study):
 
 
 # ---- what is stored
+
+
+def test_the_error_that_advice_allows_for_is_that_of_the_tables_for_design(study, study_tables):
+    widened = study.load("widened")
+    assert {study_tables.role(name) for name in widened.index.unique("table")} == {"design"}
+    for rows, size in study.model_error(study.load("measured"), widened):
+        assert model_error(rows) == pytest.approx(size, abs=0.006)
+
+
+def test_intervals_for_several_errors_hold_those_of_advice(study):
+    cell = {"table": "wine 1", "minority": study.SCARCE, "repeat": 0, "fold": 0}
+    found = study.widened(np.random.default_rng(0), **cell)
+    (X, y), _ = study.fold_of("wine 1", 0, 0, study.SCARCE)
+    dice = study._dice(np.random.default_rng(0))
+    said = rbal.advise(X, y, draws=study.DRAWS, model_error=study.ERRORS[2], random_state=dice).table
+    for row in study.PLACES:
+        label = study._label(*row)
+        told = [found[label], *(found[f"{label}, {end} {study.ERRORS[2]:g}"] for end in ("low", "high"))]
+        np.testing.assert_allclose(told, said.loc[row, ["predicted", "low", "high"]].astype(float), atol=1e-12)
 
 
 def test_stored_results_are_complete(study, study_tables):
@@ -198,4 +246,5 @@ def test_stored_results_are_complete(study, study_tables):
     assert (folds.loc[roles == "design"] == study.FOLDS).all(axis=None)
     values = measured[list(study.REMEDIES)].to_numpy()
     assert ((values >= 0.0) & (values <= 1.0)).all()
+    assert (foreseen[[c for c in foreseen if c.endswith("scatter")]] >= 0.0).all(axis=None)
     assert sum(path.stat().st_size for path in study.RESULTS.glob("study_*.csv")) < 1_000_000

@@ -4,9 +4,9 @@
     python tools/study.py --table "wine 1" --repeats 1 --stores _build/small --out _build/small
 
 Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
-and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else. Results are
-written fold by fold into _build/study and are not computed again; tables of them, and a list of all tables, go
-to book/_data.
+and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else; ``widened`` does
+so on the tables for design, for several sizes of the error that the theory itself makes. Results are written fold by
+fold into _build/study and are not computed again; tables of them, and a list of all tables, go to book/_data.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import study_tables
 from imblearn.over_sampling import SMOTE
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
@@ -29,15 +29,26 @@ from sklearn.svm import SVC
 from tqdm.auto import tqdm
 
 import rbal
-from rbal import RandomMixSampler, experiments
+from rbal import RandomMixSampler, _table, experiments
+from rbal import _judgement as judgement
+from rbal._estimate import Fitter
+from rbal._remedies import Setting, evaluate
 
 SEED, REPEATS, FOLDS = 2026, 3, 5
 STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c
 RARE = 0.01  # levels of a category in a smaller share of the rows count as one
 C = 1.0
-DRAWS = 100  # behind the intervals of a prediction
+DRAWS = 128  # behind the intervals of a prediction
+LEVEL = 0.9  # of these
+DIGIT = 1e-4  # the last one that is stored: a collapsed classifier is at one half to more digits than matter
+ERRORS = (0.0, 0.15, 0.3, 0.45, 0.6)  # of the theory on real tables: sizes that are tried
 STRATEGIES = ("as is", "undersampling", "oversampling", "best mix", "class weights")
 ROWS = [(strategy, threshold) for strategy in STRATEGIES for threshold in ("trained", "moved")]  # of rbal.advise
+PLACES = {  # of the remedies that do not depend on a prediction, among the designs of rbal.advise
+    (strategy, threshold): (k, j)
+    for strategy, j in (("as is", 0), ("undersampling", 2), ("oversampling", -1), ("class weights", 1))
+    for k, threshold in enumerate(("trained", "moved"))
+}
 SCARCE = 25  # positives of a training set in the second half of the study
 REMEDIES = (
     "as is", "as is, tuned", "undersampling", "undersampling, tuned", "oversampling", "oversampling, tuned",
@@ -113,12 +124,12 @@ def measured(rng, table, minority, repeat, fold):
 def foreseen(rng, table, minority, repeat, fold):
     """What rbal.advise says from the training part of one fold, and how the mixtures that it names fare."""
     (X, y), test = fold_of(table, repeat, fold, minority)
-    advice = rbal.advise(X, y, C=C, loss="hinge", draws=DRAWS, random_state=_dice(rng), progress=False)
+    advice = rbal.advise(X, y, C=C, loss="hinge", draws=DRAWS, level=LEVEL, random_state=_dice(rng), progress=False)
     out = {}
     for row in ROWS:
         predicted = advice.table.loc[row]
         out[_label(*row)] = predicted["predicted"]
-        out[f"{_label(*row)}, low"], out[f"{_label(*row)}, high"] = predicted["low"], predicted["high"]
+        out |= {f"{_label(*row)}, {end}": predicted[end] for end in ("low", "high", "scatter")}
     out |= {"advised": ROWS.index(advice.best), "notes": len(advice.notes)}
     out["confidence"] = ("low", "moderate", "high").index(advice.confidence)
     inner = StratifiedKFold(5, shuffle=True, random_state=_dice(rng))
@@ -130,6 +141,22 @@ def foreseen(rng, table, minority, repeat, fold):
             scores = learner().fit(X, y, sample_weight=weight).decision_function(test[0])
             cut = tuned(unseen(X, y, weight, inner), y) if threshold == "moved" else 0.0
             out[f"measured, {threshold}"] = accuracy(scores, test[1], cut)
+    return out
+
+
+def widened(rng, table, minority, repeat, fold):
+    """Intervals of rbal.advise on one fold, for several sizes of the error of the theory."""
+    (X, y), _ = fold_of(table, repeat, fold, minority)
+    data = _table.from_arrays(X, y)
+    setting = Setting(data.n_pos, data.n_neg, data.D, C, "hinge", "ba", (1.0, 1.0))
+    fitter = Fitter(data.sample)
+    drawn, errors = judgement.draw(fitter, DRAWS, _dice(rng))
+    value = evaluate(fitter.fit(), setting).value
+    out = {_label(*row): value[place] for row, place in PLACES.items()}
+    for size in ERRORS:
+        others = judgement.values(judgement.misjudged(drawn, size * errors), setting)
+        for end, at in zip(("low", "high"), judgement.ends(value, others, LEVEL), strict=True):
+            out |= {f"{_label(*row)}, {end} {size:g}": at[place] for row, place in PLACES.items()}
     return out
 
 
@@ -228,7 +255,7 @@ def write(table, path, command):
 
 
 def load(name, folder=RESULTS):
-    """Stored results, "measured" or "foreseen", by table, minority, repeat and fold."""
+    """Stored results, "measured", "foreseen" or "widened", by table, minority, repeat and fold."""
     return pd.read_csv(folder / f"study_{name}.csv", comment="#").set_index(FOLD)
 
 
@@ -245,6 +272,68 @@ def remedies(measured, foreseen):
     column = [found.columns.get_loc(_label(*ROWS[row])) for row in foreseen["advised"].astype(int)]
     found["advice"] = found.to_numpy()[np.arange(len(found)), column]
     return found
+
+
+def centre(found):
+    """Mean over the folds of each table, and its standard error."""
+    parts = found.groupby(level=["table", "minority"], sort=False)
+    return parts.mean(), parts.std().div(np.sqrt(parts.size()), axis=0)
+
+
+def holds(predicted, low, high, measured, error=0.0):
+    """Whether an interval holds what was measured, which has a standard error of its own."""
+    side = np.where(measured > predicted, high - predicted, predicted - low)
+    return np.hypot(side, ndtri(0.5 + 0.5 * LEVEL) * error) + DIGIT >= np.abs(measured - predicted)
+
+
+def covered(found, foreseen):
+    """Which intervals hold the mean of their table, one row a fold and remedy: as they are told, or of noise alone.
+
+    ``told`` and ``noise`` allow for the standard error of that mean, ``strictly`` does not.
+    """
+    means, errors = (part.loc[foreseen.index.droplevel(["repeat", "fold"])] for part in centre(found))
+    parts = []
+    for label in (_label(*row) for row in ROWS):
+        at, mean, error = foreseen[label], means[label].to_numpy(), errors[label].to_numpy()
+        low, high = foreseen[f"{label}, low"], foreseen[f"{label}, high"]
+        reach = ndtri(0.5 + 0.5 * LEVEL) * foreseen[f"{label}, scatter"]
+        columns = {"remedy": label, "width": high - low, "width of noise": 2.0 * reach}
+        columns |= {"told": holds(at, low, high, mean, error), "strictly": holds(at, low, high, mean)}
+        columns["noise"] = holds(at, at - reach, at + reach, mean, error)
+        parts.append(pd.DataFrame(columns, foreseen.index))
+    return pd.concat(parts)
+
+
+def model_error(measured, widened):
+    """Size of the theory's error at which as many intervals as they claim hold what was measured, all folds alike.
+
+    For all positives and for few: (rows of the rarer class, size).
+    """
+    return [
+        _model_error(measured, widened.xs(minority, level="minority", drop_level=False)) for minority in (SCARCE, 0)
+    ]
+
+
+def _model_error(measured, widened):
+    rows = measured.loc[widened.index, "n_pos"].groupby(level="table").mean().median()
+    means, errors = (part.loc[widened.index.droplevel(["repeat", "fold"])] for part in centre(measured))
+    sizes = np.linspace(ERRORS[0], ERRORS[-1], 121)
+    shares = [
+        np.mean([
+            holds(widened[label], *_between(widened, label, size), means[label].to_numpy(), errors[label].to_numpy())
+            for label in (_label(*row) for row in PLACES)
+        ])
+        for size in sizes
+    ]  # fmt: skip
+    return rows, float(np.interp(LEVEL, shares, sizes))
+
+
+def _between(widened, label, size):
+    """Ends of the intervals for a size between two of those that were tried."""
+    k = min(int(np.searchsorted(ERRORS, size, side="right")), len(ERRORS) - 1)
+    part = (size - ERRORS[k - 1]) / (ERRORS[k] - ERRORS[k - 1])
+    ends = ([widened[f"{label}, {end} {error:g}"] for error in ERRORS[k - 1 : k + 1]] for end in ("low", "high"))
+    return [(1.0 - part) * left + part * right for left, right in ends]
 
 
 def regrets(found):
@@ -272,10 +361,16 @@ def main():
     tables = pd.DataFrame([described(name) for name in tqdm(names, desc="tables")])
     tables.to_csv(options.out / "study_tables.csv", index=False)
     grid = cells(names, options.repeats)
-    for trial in (measured, foreseen):
-        store = options.stores / f"{trial.__name__}.jsonl"
-        table = experiments.run(trial, grid, trials=1, seed=SEED, store=store, n_jobs=options.n_jobs)
-        write(table, options.out / f"study_{trial.__name__}.csv", "make study-tables")
+    design = [cell for cell in grid if study_tables.role(cell["table"]) == "design"]
+    for trial, part in ((measured, grid), (widened, design), (foreseen, grid)):
+        if part:
+            store = options.stores / f"{trial.__name__}.jsonl"
+            table = experiments.run(trial, part, trials=1, seed=SEED, store=store, n_jobs=options.n_jobs)
+            write(table, options.out / f"study_{trial.__name__}.csv", "make study-tables")
+    if design:
+        for rows, size in model_error(load("measured", options.out), load("widened", options.out)):
+            told = judgement.model_error(rows)
+            print(f"error of the theory on tables for design, {rows:.0f} positives: {size:.3f}; advise has {told:.3f}")
 
 
 if __name__ == "__main__":
