@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._gauss import GL_NODES, GL_WEIGHTS, jit, jit_sum, log_sf
-from .losses import HINGE, LOGISTIC, expectations
+from .losses import HINGE, LOGISTIC, expectations, mean_force
 
 # What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
 # between the two (EDGE), or a fixed ridge k̂ (an SVM).
@@ -147,10 +147,10 @@ def data_side(problem, kappa_shift, q, x, r, b, hats):
 @jit
 def bias_gap(problem, kappa_shift, q, x, r, b):
     """α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces."""
-    up = expectations(problem.loss, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
-    down = expectations(problem.loss, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
+    up = mean_force(problem.loss, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
+    down = mean_force(problem.loss, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
     f_up, f_down = problem.alpha[0] * up[0], problem.alpha[1] * down[0]
-    return f_up - f_down, -problem.alpha[0] * up[3] - problem.alpha[1] * down[3], abs(f_up) + abs(f_down)
+    return f_up - f_down, -problem.alpha[0] * up[1] - problem.alpha[1] * down[1], abs(f_up) + abs(f_down)
 
 
 @jit

@@ -45,6 +45,15 @@ def edge_of(constraint):
 
 
 @jit
+def mean_force(loss, kappa, c, x, mu, q):
+    """(E[f], ∂E[f]/∂μ)."""
+    if loss == INEQUALITY:
+        return inequality_force(kappa, x, mu, q)
+    e = expectations(loss, kappa, c, x, mu, q)
+    return e[0], e[3]
+
+
+@jit
 def expectations(loss, kappa, c, x, mu, q):
     """(E[f], E[f²], E[-f']), then their derivatives in μ, in q and in x."""
     if loss == HINGE:
@@ -230,6 +239,34 @@ def prox_logistic(u0, kappa, cx, guess):
 
 
 @jit
+def panels(kappa, w, mu, q):
+    """From where to where t runs in the SAT phase, and the widest panel: all that is left out is below rounding."""
+    s, sw = math.sqrt(q), math.sqrt(w)
+    # h φ is at most a Gaussian around ``centre`` (h falls like one for t < 0, and grows slower than one for t > 0)
+    centre = min(sw * (kappa - mu) / (q + w), 0.0)
+    start = max((kappa - mu - s * Z_MAX) / sw, centre - 9.5, -38.0)  # h underflows below
+    return start, (kappa - mu + s * Z_MAX) / sw, 1.7 * s / sw
+
+
+@jit
+def inequality_force(kappa, w, mu, q):
+    """(E[f], ∂E[f]/∂μ) alone, as ``inequality`` has them: what the bias asks for, again and again."""
+    s, sw = math.sqrt(q), math.sqrt(w)
+    t, end, widest = panels(kappa, w, mu, q)
+    a1 = a2 = 0.0
+    while t < end:
+        width = min(max(1.5, 0.4 * t), widest, end - t)
+        for k in range(GL_NODES.size):
+            node = t + width * GL_NODES[k]
+            h, excess = mills(node)
+            weight = width * GL_WEIGHTS[k] * pdf((kappa - mu - sw * node) / s) * h
+            a1 += weight
+            a2 += weight * excess
+        t += width
+    return a1 / s, -a2 / (s * sw)
+
+
+@jit
 def inequality(kappa, w, mu, q):
     """SAT phase, eq. (GpmSAT): f = h(t)/√w with t = (κ - u0)/√w and h the inverse Mills ratio.
 
@@ -237,16 +274,10 @@ def inequality(kappa, w, mu, q):
     Here ∂f/∂w = f f' + f''/2.
     """
     s, sw = math.sqrt(q), math.sqrt(w)
-    # h φ is at most a Gaussian around ``centre`` (h falls like one for t < 0, and grows slower than one for t > 0)
-    centre = min(sw * (kappa - mu) / (q + w), 0.0)
-    t = max((kappa - mu - s * Z_MAX) / sw, centre - 9.5, -38.0)  # h underflows below
-    end = (kappa - mu + s * Z_MAX) / sw
+    t, end, widest = panels(kappa, w, mu, q)
     a1 = a2 = a3 = a4 = b1 = b2 = b3 = c2 = d2 = 0.0
     while t < end:
-        width = min(max(1.5, 0.4 * t), 1.7 * s / sw)
-        following = t + width
-        if following >= end:
-            width, following = end - t, end
+        width = min(max(1.5, 0.4 * t), widest, end - t)
         for k in range(GL_NODES.size):
             node = t + width * GL_NODES[k]
             weight = width * GL_WEIGHTS[k] * pdf((kappa - mu - sw * node) / s) * sw / s
@@ -261,7 +292,7 @@ def inequality(kappa, w, mu, q):
             b3 += weight * h * h3
             c2 += weight * h * h * h2
             d2 += weight * h2 * h2
-        t = following
+        t += width
     w15, w2 = w * sw, w * w
     return (
         a1 / sw, b1 / w, a2 / w,

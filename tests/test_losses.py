@@ -178,6 +178,12 @@ def test_derivatives_of_inequality(point):
     assert_derivatives(got, lambda kappa, _, w, mu, q: naive.sat_expectations(kappa, w, mu, q), point)
 
 
+@sat_points
+def test_the_force_alone(point):
+    every = losses.expectations(INEQUALITY, *point)
+    np.testing.assert_allclose(losses.mean_force(INEQUALITY, *point), (every[0], every[3]), rtol=1e-13)
+
+
 @pytest.mark.parametrize("name", ["plain", "wide", "far below"])
 def test_gradients_of_log_H(name):
     # βG = 2∫Dξ log H: ∂μ = 2E[f], ∂q = -E[-f'], ∂w = E[f²] - E[-f'].
