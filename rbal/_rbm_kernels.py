@@ -1,7 +1,8 @@
 """Compiled loops of restricted Boltzmann machines, in single precision.
 
-Random numbers come from outside. Units are written over their inputs, which are ``scale * inputs + bias``, so that a
-matrix product needs no second pass. The exponential is written out, since the compiler can then work on many at once.
+Random bits come from outside. Units are written over their inputs, which are ``scale * inputs + bias``, so that a
+matrix product needs no second pass. The exponential is written out, since the compiler can then work on many at once;
+so is the generator of random bits, for as many streams side by side.
 """
 
 import math
@@ -19,10 +20,13 @@ LOG2_E = np.float32(1.0 / math.log(2.0))
 LN2_HIGH = np.float32(0.693359375)  # few digits, so that a product with a small integer is exact
 LN2_LOW = np.float32(math.log(2.0) - 0.693359375)
 C2, C3, C4, C5, C6, C7 = (np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
-ZERO, ONE, HALF, FAR = np.float32(0.0), np.float32(1.0), np.float32(0.5), np.float32(87.0)
+ZERO, ONE, TWO, HALF, FAR = (np.float32(x) for x in (0.0, 1.0, 2.0, 0.5, 87.0))
 STEP = np.float32(2.0**-24)
 MIDDLE = np.float32(2.0**-25)  # a uniform stands for the middle of its interval of 2⁻²⁴
 BLOCK = 512  # factors 1 + e^{-|x|} ≤ 2 to a logarithm
+LANES = 32  # streams of random bits that take turns
+U7, U8, U9, U11, U21, U25 = (np.uint32(k) for k in (7, 8, 9, 11, 21, 25))
+TURN = np.float32(2.0 * math.pi)
 
 
 @jit_fused
@@ -35,10 +39,30 @@ def exp32(x):
     return p * np.int32((np.int32(k) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
+@jit
+def random_bits(streams, n, words):
+    """The next n words of 32 random bits, and the streams (4, LANES) that they come from moved on: xoshiro128++.
+
+    The generator of D. Blackman and S. Vigna, ACM Trans. Math. Softw. 47, 36 (2021). ``words`` has room for n + LANES.
+    """
+    a, b, c, d = streams[0], streams[1], streams[2], streams[3]
+    for k in range(0, n, LANES):
+        out = words[k : k + LANES]
+        for j in range(LANES):
+            total = np.uint32(a[j] + d[j])
+            out[j] = np.uint32(((total << U7) | (total >> U25)) + a[j])
+            c_new, d_new, shifted = c[j] ^ a[j], d[j] ^ b[j], b[j] << U9
+            b[j] ^= c_new
+            a[j] ^= d_new
+            c[j] = c_new ^ shifted
+            d[j] = (d_new << U11) | (d_new >> U21)
+    return words[:n]
+
+
 @jit_fused
 def uniform(word):
     """0 ≤ u < 1 from the upper 24 of 32 random bits: all that single precision holds."""
-    return np.float32(np.int32(word >> np.uint32(8))) * STEP
+    return np.float32(np.int32(word >> U8)) * STEP
 
 
 @jit_fused
@@ -60,6 +84,17 @@ def bernoulli_mean(units, bias, scale):
         row = units[i]
         for j in range(row.shape[0]):
             row[j] = ONE / (ONE + exp32(-(scale * row[j] + bias[j])))
+
+
+@jit_fused
+def normal_sample(units, bias, words):
+    """Units that are inputs + bias + a normal deviate: two deviates from two words (Box and Muller)."""
+    x, M = units.reshape(units.size), units.shape[1]
+    for k in range(0, x.shape[0], 2):
+        radius, angle = math.sqrt(-TWO * math.log(uniform(words[k]) + MIDDLE)), TURN * uniform(words[k + 1])
+        x[k] += bias[k % M] + radius * math.cos(angle)
+        if k + 1 < x.shape[0]:
+            x[k + 1] += bias[(k + 1) % M] + radius * math.sin(angle)
 
 
 @jit
@@ -88,14 +123,31 @@ def potts_sample(units, bias, scale, Q, words):
             row[state] = ONE
 
 
+@jit
+def potts_mean(units, bias, scale, Q):
+    """Probabilities of the states of one-hot units, with weights as above."""
+    for i in range(units.shape[0]):
+        for start in range(0, bias.shape[0], Q):
+            row, top, total = units[i, start : start + Q], -np.float32(np.inf), ZERO
+            for q in range(Q):
+                row[q] = scale * row[q] + bias[start + q]
+                top = max(top, row[q])
+            for q in range(Q):
+                row[q] = exp32(row[q] - top)
+                total += row[q]
+            for q in range(Q):
+                row[q] /= total
+
+
 @jit_sum
 def softplus_sum(inputs, shift, bias, scale):
     """Σ log(1 + e^x) over the units x = scale (inputs + shift) + bias of one row."""
     total, n = 0.0, inputs.shape[0]
     for start in range(0, n, BLOCK):
+        row, s, b = inputs[start : start + BLOCK], shift[start : start + BLOCK], bias[start : start + BLOCK]
         positive, product = 0.0, 1.0
-        for j in range(start, min(start + BLOCK, n)):
-            x = scale * (np.float64(inputs[j]) + shift[j]) + bias[j]
+        for j in range(row.shape[0]):
+            x = scale * (np.float64(row[j]) + s[j]) + b[j]
             positive += max(x, 0.0)
             product *= 1.0 + np.float64(exp32(np.float32(-abs(x))))
         total += positive + math.log(product)
@@ -144,43 +196,3 @@ def conditionals(gaussian, states, sites, inputs, W, b, c, out):
                     logs[q] = b[i, q] + log_norm(gaussian, inputs[k], shift, c, ONE)
             top = logs.max()
             out[k, s] = logs[now] - top - math.log(np.exp(logs - top).sum())
-
-
-@jit_fused
-def weighted(features, z, share, n, db, dc, z_data):
-    """Sums of rows of features and of z, each with its share, which z is multiplied by; the last one without n rows."""
-    db[:], dc[:], z_data[:] = ZERO, ZERO, ZERO
-    for i in range(features.shape[0]):
-        f, row, s = features[i], z[i], share[i]
-        for j in range(f.shape[0]):
-            db[j] += s * f[j]
-        for j in range(row.shape[0]):
-            row[j] *= s
-            dc[j] += row[j]
-        if i >= n:
-            for j in range(row.shape[0]):
-                z_data[j] += row[j]
-
-
-@jit_sum
-def update(W, b, c, mean, hidden_mean, product, db, dc, rate, l2):
-    """One step up the likelihood, in the coordinates where the means are taken off the units.
-
-    ``product``, ``db`` and ``dc`` are differences between data and model in the means of vz, v and z. There the weights
-    multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone. Rows may be some of the
-    visible units: so c gets only what is due to them, all but the term of dc.
-    """
-    M = W.shape[1]
-    shrink = np.float32(2.0 * l2)
-    back = np.zeros(M, np.float32)
-    for i in range(W.shape[0]):
-        w, vz, m, d = W[i], product[i], mean[i], db[i]
-        along = ZERO
-        for j in range(M):
-            step = vz[j] - m * dc[j] - d * hidden_mean[j] - shrink * w[j]
-            w[j] += rate * step
-            along += step * hidden_mean[j]
-            back[j] += m * step
-        b[i] += rate * (d - along)
-    for j in range(M):
-        c[j] -= rate * back[j]

@@ -4,8 +4,8 @@ A layer of n units is written as rows of ``width`` features f, and inputs I give
 units have one feature, 0 or 1; Potts units the one-hot code of their state; Gaussian units a real one, with an extra
 weight e^{-f²/2}/√2π.
 
-``log_norm`` and ``mean`` are exact, in double precision. ``sample`` and ``mean32`` are quick, in single precision, and
-write over their inputs; there inputs are ``scale * inputs + bias``.
+``log_norm`` and ``mean`` are exact, in double precision. ``sample`` is quick, in single precision, and writes over its
+inputs; there inputs are ``scale * inputs + bias``.
 """
 
 import numpy as np
@@ -16,10 +16,15 @@ from . import _rbm_kernels as kernels
 ONE = np.float32(1.0)
 
 
+def streams(rng, *shape):
+    """Streams of random bits, where a generator puts them."""
+    return rng.integers(0, 1 << 32, (*shape, 4, kernels.LANES), dtype=np.uint32)
+
+
 def random_words(rows, n, rng):
-    """32 random bits for each of n units in each row, two from each word of the generator."""
-    words = rng.integers(0, 1 << 64, (rows * n + 1) // 2, dtype=np.uint64)
-    return words.view(np.uint32)[: rows * n].reshape(rows, n)
+    """32 random bits for each of n units in each row, from streams that the generator seeds."""
+    size = rows * n
+    return kernels.random_bits(streams(rng), size, np.empty(size + kernels.LANES, np.uint32)).reshape(rows, n)
 
 
 class Bernoulli:
@@ -34,10 +39,6 @@ class Bernoulli:
     def encode(self, states, dtype=np.float64):
         """Features of rows of states."""
         return states.astype(dtype)
-
-    def encode_into(self, states, features):
-        """The same, into an array that is there."""
-        features[...] = states
 
     def decode(self, features):
         """States of rows of features."""
@@ -72,11 +73,6 @@ class Bernoulli:
         kernels.bernoulli_sample(inputs, bias, scale, draws)
         return inputs
 
-    def mean32(self, inputs, bias):
-        """Mean features, in the place of the inputs."""
-        kernels.bernoulli_mean(inputs, bias, ONE)
-        return inputs
-
 
 class Potts:
     """Units with states 0 … Q-1, one-hot: Q features each."""
@@ -91,14 +87,9 @@ class Potts:
 
     def encode(self, states, dtype=np.float64):
         """Features of rows of states."""
-        features = np.empty((len(states), self.width), dtype)
-        self.encode_into(states, features)
-        return features
-
-    def encode_into(self, states, features):
-        """The same, into an array that is there."""
-        features[...] = 0.0
+        features = np.zeros((len(states), self.width), dtype)
         np.put_along_axis(self._by_unit(features), states[:, :, None], 1.0, axis=2)
+        return features
 
     def decode(self, features):
         """States of rows of features."""
@@ -134,10 +125,6 @@ class Potts:
         kernels.potts_sample(inputs, bias, scale, self.n_states, draws)
         return inputs
 
-    def mean32(self, inputs, bias):
-        """Mean features."""
-        return self.mean(inputs + bias)
-
 
 class Gaussian:
     """Real units of unit variance, one feature each."""
@@ -164,11 +151,6 @@ class Gaussian:
         inputs *= scale
         inputs += bias
         inputs += draws
-        return inputs
-
-    def mean32(self, inputs, bias):
-        """Mean features, in the place of the inputs."""
-        inputs += bias
         return inputs
 
 

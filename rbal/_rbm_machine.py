@@ -1,12 +1,11 @@
 """A restricted Boltzmann machine: two layers and the weights between them."""
 
-import contextlib
 import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from numba import config
+from numba import get_num_threads
 from threadpoolctl import ThreadpoolController
 
 ROWS_AT_ONCE = 4096
@@ -61,37 +60,20 @@ def _libraries():
     return ThreadpoolController()
 
 
-@contextlib.contextmanager
-def workers(n):
-    """A pool of up to n threads, none where there is one core; matrix products inside stay in their own thread.
+def serial_products():
+    """Matrix products inside stay in the thread that asks for them.
 
     BLAS rounds differently with another number of threads, and one rounding may turn a random draw. So that a seed
     means the same thing everywhere, the work is cut into pieces here, in one way, however many threads there are.
     """
-    n = min(n, config.NUMBA_NUM_THREADS)  # joblib sets it for its workers, as a reader can
-    with _libraries().limit(limits=1, user_api="blas"):
-        if n == 1:
-            yield None
-        else:
-            with ThreadPoolExecutor(n) as pool:
-                yield pool
-
-
-def start_work(pool, function, *args):
-    """A call under way in a thread of the pool, or one still to come where there is none: its result, when asked."""
-    return functools.partial(function, *args) if pool is None else pool.submit(function, *args).result
-
-
-def side_by_side(pool, one, two):
-    """Exhaust two generators of equal length: neither goes on from a ``yield`` before the other has come to its own."""
-    more = True
-    while more:
-        ahead = start_work(pool, next, two, False)
-        more = next(one, False) is None
-        ahead()
+    return _libraries().limit(limits=1, user_api="blas")
 
 
 def in_pieces(function, *pieces):
     """Results of a function for pieces of work, in their order."""
-    with workers(len(pieces[0])) as pool:
-        return list((map if pool is None else pool.map)(function, *pieces))
+    n = min(len(pieces[0]), get_num_threads())  # joblib sets it for its workers, as a reader can
+    with serial_products():
+        if n == 1:
+            return list(map(function, *pieces))
+        with ThreadPoolExecutor(n) as pool:
+            return list(pool.map(function, *pieces))

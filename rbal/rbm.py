@@ -18,7 +18,7 @@ from tqdm.auto import trange
 
 from . import _rbm_store, _rbm_training
 from ._rbm_layers import HIDDEN, visible_layer
-from ._rbm_machine import by_rows, in_pieces, seeds, workers
+from ._rbm_machine import by_rows, in_pieces, seeds, serial_products
 from ._rbm_partition import LogPartition, annealed, enumerable, enumerated
 from ._validation import number, one_of, positive_int, states
 
@@ -151,9 +151,9 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = self._states(X, reset=not going_on)
         if not going_on:
             self._start(X)
-        with workers(2) as pool:
+        with serial_products():
             for _ in trange(self.n_epochs_, n_epochs, desc="RBM", unit="epoch", disable=not self.progress):
-                self._epoch(X, pool)
+                self._epoch(X)
         return self
 
     def partial_fit(self, X, y=None):
@@ -175,8 +175,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X = self._states(X, reset=first)
         if first:
             self._start(X)
-        with workers(2) as pool:
-            self._epoch(X, pool)
+        with serial_products():
+            self._epoch(X)
         return self
 
     def _check_params(self):
@@ -195,18 +195,19 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if Q < 2:
             raise ValueError(f"n_states must be at least 2, got {Q}")
         X = validate_data(self, X, dtype="numeric", reset=reset)
-        return states("X", X, Q, np.int8 if Q <= 128 else np.int32)
+        X = states("X", X, Q, np.int8 if Q <= 128 else np.int32)
+        return np.require(X, requirements="CW")  # numba compiles anew for any other layout
 
     def _start(self, X):
         visible, hidden = visible_layer(X.shape[1], self.n_states), HIDDEN[self.hidden](self.n_hidden)
         rng = seeds(np.random.default_rng(self.random_state), 1)[0]
         self._publish(_rbm_training.start(X, visible, hidden, self.n_chains, rng))
 
-    def _epoch(self, X, pool):
+    def _epoch(self, X):
         done = self.n_epochs_
         rate = RATES[self.hidden] if self.learning_rate is None else self.learning_rate
         rate *= max(SLOWEST, min(1.0, 2.0 * (1.0 - done / self.n_epochs)))
-        self._publish(_rbm_training.epoch(self._training, X, self.batch_size, self.n_gibbs, rate, self.l2, pool))
+        self._publish(_rbm_training.epoch(self._training, X, self.batch_size, self.n_gibbs, rate, self.l2))
         if self.ais_every is not None and (done + 1) % self.ais_every == 0:
             self._training.history[-1]["log_likelihood"] = self.score(_rbm_training.monitored(X))
 

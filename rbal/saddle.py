@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from . import _parallel
 from ._kernels import RIDGE, UNSAT
 from ._solver import N_COLUMNS, walk, walk_parallel
 from ._validation import broadcast, in_range, number, one_of, positive_int
@@ -212,7 +213,7 @@ def sweep(
     if len(points) <= CHUNK:  # one walk: nothing to share between cores
         walk(*given, out)
     else:
-        walk_parallel(*given, CHUNK, out)
+        _parallel.run(walk_parallel, *given, CHUNK, out)
     *numbers, n_iter, phase, converged = (column.reshape(columns[0].shape) for column in out.T)
     converged = converged.astype(bool)
     _warn_unless(converged)

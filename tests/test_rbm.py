@@ -21,8 +21,9 @@ from threadpoolctl import threadpool_limits
 import rbal
 from rbal import _rbm_kernels as kernels
 from rbal import _rbm_training
+from rbal._rbm_epoch import learn, train, workspace
 from rbal._rbm_layers import Bernoulli, Gaussian, Potts, random_words
-from rbal._rbm_machine import Machine, side_by_side
+from rbal._rbm_machine import Machine
 from rbal._rbm_partition import annealed, configurations, enumerated
 from rbal.rbm import RBM, LogPartition
 
@@ -102,13 +103,50 @@ def uniforms(words):
     return (words >> 8) / 2**24
 
 
-@pytest.mark.parametrize("shape", [(6, 4), (5, 7), (0, 3)])
-def test_random_words_are_the_bits_of_the_generator(shape):
-    mine, theirs = np.random.default_rng(4), np.random.default_rng(4)
-    words = random_words(*shape, mine)
+def test_random_bits_are_those_of_the_authors():
+    """The first numbers of xoshiro128++ from the state 1, 2, 3, 4, which other implementations are tested with."""
+    first = [641, 1573767, 3222811527, 3517856514, 836907274, 4247214768, 3867114732, 1355841295, 495546011, 621204420]
+    state = np.tile(np.uint32([[1], [2], [3], [4]]), (1, kernels.LANES))
+    words = np.empty(11 * kernels.LANES, np.uint32)
+    for k in range(0, 10, 2):  # two numbers of each stream at a time: they go on where they were
+        found = kernels.random_bits(state, 2 * kernels.LANES, words).reshape(2, kernels.LANES)
+        np.testing.assert_array_equal(found.T, np.tile(first[k : k + 2], (kernels.LANES, 1)))
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (5, 7), (0, 3), (4, 8), (3, 11)])
+def test_random_words(shape):
+    rng = np.random.default_rng(4)
+    words = random_words(*shape, rng)
     assert words.shape == shape
-    np.testing.assert_array_equal(uniforms(words), theirs.random(shape, dtype=np.float32))
+    assert words.dtype == np.uint32
+    np.testing.assert_array_equal(words, random_words(*shape, np.random.default_rng(4)))
+    assert words.size == 0 or (words != random_words(*shape, rng)).all()
     np.testing.assert_array_equal([kernels.uniform(w) for w in words.ravel()], uniforms(words).ravel())
+
+
+def test_random_words_are_uniform_and_independent():
+    words = random_words(2000, 100, np.random.default_rng(5))
+    u = (words + 0.5) / 2**32
+    assert stats.kstest(u.ravel(), "uniform").pvalue > 1e-3
+    for lag in (1, 31, 32, 33, 64):  # within a stream of 32, and from one to the next
+        r = np.corrcoef(u.ravel()[:-lag], u.ravel()[lag:])[0, 1]
+        assert abs(r) < 4.0 / np.sqrt(u.size)
+    bits = np.unpackbits(words.view(np.uint8).reshape(-1, 4), axis=1).mean(axis=0)
+    assert np.all(np.abs(bits - 0.5) < 4.5 * 0.5 / np.sqrt(words.size))
+
+
+def test_normal_kernel():
+    rng = np.random.default_rng(6)
+    inputs, bias = numbers(rng, 401, 25), numbers(rng, 25)
+    words = random_words(1, inputs.size + 1, rng)[0]
+    drawn = inputs.copy()
+    kernels.normal_sample(drawn, bias, words)
+    z = (drawn - inputs - bias).ravel()
+    assert stats.kstest(z, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(z[:-1:2], z[1::2])[0, 1]) < 4.0 / np.sqrt(z.size / 2)
+    u = uniforms(words).astype(float)
+    expected = np.sqrt(-2.0 * np.log(u[0] + 2**-25)) * np.array([np.cos(2 * np.pi * u[1]), np.sin(2 * np.pi * u[1])])
+    np.testing.assert_allclose(z[:2], expected, atol=2e-6)
 
 
 def test_bernoulli_kernels():
@@ -141,14 +179,12 @@ def test_potts_kernel():
     np.testing.assert_array_equal(drawn, layer.encode(expected))
 
 
-def test_weighted_sums():
+def test_potts_means():
     rng = np.random.default_rng(4)
-    features, z, share = rng.integers(0, 2, (9, 40)).astype(np.float32), numbers(rng, 9, 21), numbers(rng, 9)
-    shared, sums = z.copy(), [np.empty(n, np.float32) for n in (40, 21, 21)]
-    kernels.weighted(features, shared, share, 4, *sums)
-    np.testing.assert_allclose(shared, share[:, None] * z, rtol=1e-6)
-    for found, expected in zip(sums, (share @ features, share @ z, share[4:] @ z[4:]), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    layer, inputs, bias = Potts(5, 4), 20.0 * numbers(rng, 30, 20), numbers(rng, 20)
+    expected = layer.mean(0.6 * inputs.astype(float) + bias)
+    kernels.potts_mean(inputs, bias, np.float32(0.6), 4)
+    np.testing.assert_allclose(inputs, expected, rtol=2e-5, atol=1e-30)
 
 
 @pytest.mark.parametrize("layer", [Bernoulli(700), Gaussian(5)], ids=["bernoulli", "gaussian"])
@@ -238,16 +274,14 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     before, features = training.machine.astype(np.float64), visible.encode(np.concatenate([every, data]))
     z_data = hidden.mean(before.to_hidden(visible.encode(data))).mean(axis=0)
     training.hidden_mean -= (z_data - training.hidden_mean).astype(np.float32) / 19  # what the running mean undoes
-    one, two = _rbm_training.halves(training, len(data))
-    for half in (one, two):
-        half.features[...] = features[:, half.columns]
-        half.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
-        half.give(len(features), 0)
-    for half, other in ((one, two), (two, one)):
-        half.take(other, len(features), 0)
-        half.climb(len(features), np.float32(1.0), l2)
-        np.testing.assert_allclose(half.hidden_mean, nu, atol=1e-6)
-    _rbm_training.collect(training, one, two)
+    given = _rbm_training._parameters(training)
+    work = workspace(given, len(data), rng)
+    middle = work.first.shape[1]
+    work.first[...], work.second[...] = features[:, :middle], features[:, middle:]
+    work.given[0], work.given[1] = work.first @ machine.W[:middle], work.second @ machine.W[middle:]
+    work.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
+    learn(given, data, np.arange(12), work, np.float32(1.0), l2)
+    np.testing.assert_allclose(training.hidden_mean, nu, atol=1e-6)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
     step = np.concatenate([W.ravel(), b + new.W @ nu - before.W @ nu, c + mu @ new.W - mu @ before.W])
@@ -376,23 +410,21 @@ def test_persistent_chains_are_stationary(kind):
     training.machine = machine
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
-    one, two = _rbm_training.halves(training, 1)
-    work = v[-1:], [[0], [0]], 2, np.float32(0.0), 0.0
-    side_by_side(None, one.train(two, *work), two.train(one, *work))
-    _rbm_training.collect(training, one, two)
-    np.testing.assert_array_equal(one.chains, two.chains)
-    chains = training.visible_chains
+    given = _rbm_training._parameters(training)
+    work = workspace(given, 1, rng)
+    train(given, v[-1:], np.zeros(2, int), np.arange(3), 2, np.float32(0.0), 0.0, work)
+    chains = np.concatenate([work.first, work.second], axis=1)[:40_000]
     assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
     # sums are those of the one sample less those of the chains
-    mean, z = every[-1] - np.concatenate([one.sums[0], two.sums[0]]), means[-1] - one.sums[1]
+    mean, z = every[-1] - work.dv, means[-1] - work.dz
     spread = [0.5, np.sqrt(p @ (means - p @ means) ** 2)]
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))
     again = hidden.mean(chains.astype(float) @ machine.W + machine.c)
     product = np.outer(every[-1], means[-1]) - chains.T @ again / 40_000
-    np.testing.assert_allclose(np.concatenate([one.product, two.product]), product, atol=1e-3)  # 40,000 terms
+    np.testing.assert_allclose(work.dvz, product, atol=1e-3)  # 40,000 terms
 
 
 def test_samples_start_where_they_are_told():
@@ -557,15 +589,16 @@ def test_fit_starts_anew_and_a_warm_start_goes_on():
 
 
 def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch):
-    X, update, calls = digits(), kernels.update, itertools.count()
+    X, calls = digits(), itertools.count()
 
     def interrupted(*args):
-        if next(calls) == 35:  # five batches an epoch, each in two halves: in the middle of the fourth
+        train(*args)
+        if next(calls) == 7:  # five batches an epoch, three at a time: in the middle of the fourth
             raise KeyboardInterrupt
-        update(*args)
 
     rbm = small(warm_start=True)
-    monkeypatch.setattr(kernels, "update", interrupted)
+    monkeypatch.setattr(_rbm_training, "BATCHES_AT_ONCE", 3)
+    monkeypatch.setattr(_rbm_training, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rbm.fit(X)
     assert rbm.n_epochs_ == 3
@@ -575,15 +608,18 @@ def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch):
 
 @pytest.mark.parametrize("hidden", ["bernoulli", "gaussian"])
 @pytest.mark.parametrize("Q", [2, 3])
-def test_the_number_of_threads_changes_nothing(Q, hidden, monkeypatch):
+def test_the_number_of_threads_changes_nothing(Q, hidden):
     X = digits(300, L=40, Q=Q)
     params = {"n_states": Q, "hidden": hidden, "n_hidden": 30, "n_epochs": 2, "batch_size": 100, "n_chains": 60}
-    results = []
-    for n in (1, 2):
-        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", n)
-        with threadpool_limits(n):
-            rbm = small(**params).fit(X)
-            results.append((rbm, rbm.sample(700, random_state=1), rbm.log_partition(n_betas=30)))
+    results, most = [], numba.get_num_threads()
+    for n in (1, most):
+        numba.set_num_threads(n)
+        try:
+            with threadpool_limits(n):
+                rbm = small(**params).fit(X)
+                results.append((rbm, rbm.sample(700, random_state=1), rbm.log_partition(n_betas=30)))
+        finally:
+            numba.set_num_threads(most)
     (one, drawn, log_z), (two, drawn_too, log_z_too) = results
     same(one, two)
     np.testing.assert_array_equal(drawn, drawn_too)
