@@ -264,7 +264,7 @@ def train(p, states, order, edges, n_gibbs, rate, l2, work):
 
 
 @jit
-def judge(p, W, b, states, sites, logs):
+def judge_some(p, W, b, states, sites, logs):
     """Write log p(v_i | the other sites); return the expected number of sites that a reconstruction gets wrong.
 
     Weights W (L, Q, M) and fields b (L, Q) are those of all states.
@@ -292,3 +292,11 @@ def distance(one, two):
         for j in range(one.shape[1]):
             total += abs(one[i, j] - two[i, j])
     return total
+
+
+@jit_halves
+def judge(p, W, b, states, sites, logs, wrong):
+    """The same for each half of the samples."""
+    for k in prange(2):
+        lo, hi = half(np.int64(k), states.shape[0])
+        wrong[k] = judge_some(p, W, b, states[lo:hi], sites[lo:hi], logs[lo:hi])

@@ -83,11 +83,11 @@ def monitor(t, states):
     some = monitored(states)
     sites = np.random.default_rng(len(t.history)).integers(0, visible.n, (len(some), SITES))
     by_state = (np.ascontiguousarray(visible.by_state(parameters)) for parameters in (W, b))
-    logs = np.empty(sites.shape)
-    wrong = judge(_parameters(t), *by_state, some, sites, logs)
+    logs, wrong = np.empty(sites.shape), np.zeros(2)
+    _parallel.run(judge, _parameters(t), *by_state, some, sites, logs, wrong)
     return {
         "pseudo_likelihood": float(visible.n * logs.mean()),
-        "reconstruction_error": wrong / some.size,
+        "reconstruction_error": float(wrong.sum() / some.size),
     }
 
 
