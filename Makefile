@@ -96,7 +96,7 @@ $(TABLES)/.ready: tools/study.txt | $(READY)
 study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (half an hour; goes on where it stopped)
 	PYTHONPATH=tools:$(TABLES) $(BIN)/python tools/study.py --n-jobs $(JOBS)
 
-study-sampling: $(READY) ## Run the study of chapter 13 (hours; goes on where it stopped) and write its table
+study-sampling: $(READY) ## Run the study of chapter 13 (half an hour; goes on where it stopped) and write its table
 	$(BIN)/python tools/sampling_study.py --n-jobs $(JOBS)
 
 bench: $(READY) ## Measure what is claimed about speed

@@ -513,10 +513,14 @@ def test_constant_sites_do_no_harm():
     assert np.isfinite(rbm.score_samples(X)).all()
 
 
-@pytest.mark.parametrize("params", [{"n_chains": 300}, {"batch_size": 10_000}, {"n_gibbs": 3}, {"batch_size": 1}])
-def test_fewer_samples_than_chains_or_a_batch(params):
+@pytest.mark.parametrize("hidden", ["bernoulli", "gaussian"])
+@pytest.mark.parametrize(
+    "params",
+    [{"n_chains": 300}, {"n_chains": 1}, {"batch_size": 10_000}, {"batch_size": 1}, {"n_gibbs": 3}, {"n_hidden": 1}],
+)
+def test_few_samples_chains_or_units(params, hidden):
     X = digits(17)
-    rbm = RBM(3, n_epochs=2, random_state=0, progress=False, **params).fit(X)
+    rbm = RBM(n_epochs=2, random_state=0, hidden=hidden, progress=False, **{"n_hidden": 3, **params}).fit(X)
     assert np.isfinite(rbm.score(X))
     assert rbm.sample(40, random_state=0).shape == (40, 6)
 
@@ -624,6 +628,17 @@ def test_the_number_of_threads_changes_nothing(Q, hidden):
     same(one, two)
     np.testing.assert_array_equal(drawn, drawn_too)
     assert log_z == log_z_too
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda X: X[:, ::-1][:, ::-1], lambda X: frozen(X.copy())])
+def test_the_layout_of_the_data_changes_nothing(layout):
+    X = digits().astype(np.int8)
+    same(small().fit(X), small().fit(layout(X)))
+
+
+def frozen(X):
+    X.flags.writeable = False
+    return X
 
 
 def test_a_generator_given_as_seed_is_not_shared():
