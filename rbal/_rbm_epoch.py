@@ -30,7 +30,7 @@ from ._rbm_layers import streams
 jit_halves = njit(cache=True, error_model="numpy", nogil=True, parallel=True)
 
 MEMORY = np.float32(0.95)  # of the running mean of the hidden units, from batch to batch
-VISIBLE, HIDDEN, COMPARE, CLIMB = np.arange(4)  # tasks: of numpy's integers, for which there is one compiled function
+VISIBLE, HIDDEN, COMPARE, CLIMB = np.arange(4)  # tasks; for constants of Python numba would compile each by itself
 
 
 class Parameters(NamedTuple):
