@@ -221,36 +221,45 @@ def mean_features(features, share, out):
             out[i] += s * f[i]
 
 
+@jit
+def do(task, h, p, states, batch, work, rate, l2):
+    """Half of a task."""
+    if task == VISIBLE:
+        draw_visible(h, p, states, batch, work)
+    elif task == HIDDEN:
+        draw_hidden(h, p, work)
+    elif task == COMPARE:
+        compare(h, p, batch.shape[0], work)
+    else:
+        climb(h, p, p.chains.shape[0] + batch.shape[0], work, rate, l2)
+
+
 @jit_halves
-def side_by_side(task, p, states, batch, work, rate, l2):
-    """Do a task, both halves of it. One place for all tasks, since each would take seconds to compile."""
-    for k in prange(2):
-        h = np.int64(k)
-        if task == VISIBLE:
-            draw_visible(h, p, states, batch, work)
-        elif task == HIDDEN:
-            draw_hidden(h, p, work)
-        elif task == COMPARE:
-            compare(h, p, batch.shape[0], work)
-        else:
-            climb(h, p, p.chains.shape[0] + batch.shape[0], work, rate, l2)
+def side_by_side(task, p, states, batch, work, rate, l2, alone):
+    """A task, both halves of it. One place for all tasks, since each would take seconds to compile."""
+    if alone:
+        for h in range(2):
+            do(task, h, p, states, batch, work, rate, l2)
+    else:
+        for h in prange(2):
+            do(task, np.int64(h), p, states, batch, work, rate, l2)
 
 
 @jit
-def learn(p, states, batch, work, rate, l2):
+def learn(p, states, batch, work, rate, l2, alone):
     """A step up the likelihood, from what the visible units of all rows are and give to the hidden ones."""
-    side_by_side(COMPARE, p, states, batch, work, rate, l2)
+    side_by_side(COMPARE, p, states, batch, work, rate, l2, alone)
     for j in range(p.c.shape[0]):
         z_data = work.z_data[0, j] + work.z_data[1, j]
         work.dz[j] = z_data + work.z_model[0, j] + work.z_model[1, j]
         p.hidden_mean[j] = MEMORY * p.hidden_mean[j] + (ONE - MEMORY) * z_data
-    side_by_side(CLIMB, p, states, batch, work, rate, l2)
+    side_by_side(CLIMB, p, states, batch, work, rate, l2, alone)
     for j in range(p.c.shape[0]):
         p.c[j] += rate * (work.dz[j] - work.back[0, j] - work.back[1, j])
 
 
 @jit
-def train(p, states, order, edges, n_gibbs, rate, l2, work):
+def train(p, states, order, edges, n_gibbs, rate, l2, work, alone):
     """Some batches of an epoch: samples in this order, between these edges."""
     n = p.chains.shape[0]
     for k in range(edges.shape[0] - 1):
@@ -258,22 +267,23 @@ def train(p, states, order, edges, n_gibbs, rate, l2, work):
         for i in range(batch.shape[0]):
             work.share[n + i] = ONE / np.float32(batch.shape[0])
         for left in range(n_gibbs - 1, -1, -1):
-            side_by_side(VISIBLE, p, states, batch[:0] if left else batch, work, rate, l2)
-            side_by_side(HIDDEN, p, states, batch, work, rate, l2)
-        learn(p, states, batch, work, rate, l2)
+            side_by_side(VISIBLE, p, states, batch[:0] if left else batch, work, rate, l2, alone)
+            side_by_side(HIDDEN, p, states, batch, work, rate, l2, alone)
+        learn(p, states, batch, work, rate, l2, alone)
 
 
 @jit
-def judge_some(p, W, b, states, sites, logs):
+def judge_half(h, p, W, b, states, sites, logs):
     """Write log p(v_i | the other sites); return the expected number of sites that a reconstruction gets wrong.
 
-    Weights W (L, Q, M) and fields b (L, Q) are those of all states.
+    Both for half of the samples. Weights W (L, Q, M) and fields b (L, Q) are those of all states.
     """
-    n = states.shape[0]
+    lo, hi = half(h, states.shape[0])
+    states, n = states[lo:hi], hi - lo
     features, inputs = np.empty((n, p.W.shape[0]), np.float32), np.empty((n, p.W.shape[1]), np.float32)
     encode(p.n_states, states, np.arange(n), 0, features)
     np.dot(features, p.W, inputs)
-    conditionals(p.gaussian, states, sites, inputs, W, b, p.c, logs)
+    conditionals(p.gaussian, states, sites[lo:hi], inputs, W, b, p.c, logs[lo:hi])
     mean(p, inputs)
     again = np.empty_like(features)
     np.dot(inputs, p.W.T, again)
@@ -295,8 +305,11 @@ def distance(one, two):
 
 
 @jit_halves
-def judge(p, W, b, states, sites, logs, wrong):
-    """The same for each half of the samples."""
-    for k in prange(2):
-        lo, hi = half(np.int64(k), states.shape[0])
-        wrong[k] = judge_some(p, W, b, states[lo:hi], sites[lo:hi], logs[lo:hi])
+def judge(p, W, b, states, sites, logs, wrong, alone):
+    """The same for all samples, in two terms."""
+    if alone:
+        for h in range(2):
+            wrong[h] = judge_half(h, p, W, b, states, sites, logs)
+    else:
+        for h in prange(2):
+            wrong[h] = judge_half(np.int64(h), p, W, b, states, sites, logs)

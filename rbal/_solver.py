@@ -413,12 +413,23 @@ def walk(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, out):
         phase = solve_point(problem, spectrum, tol, max_iter, y, phase, out[j])
 
 
+@jit
+def walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out):
+    """Walk number i of a fixed length."""
+    lo, hi = i * chunk, min((i + 1) * chunk, points.shape[0])
+    walk(mode, loss, spectrum, points[lo:hi], norm, fit_bias, tol, max_iter, out[lo:hi])
+
+
 @njit(cache=True, error_model="numpy", parallel=True)
-def walk_parallel(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out):
+def walk_parallel(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out, alone):
     """Walks of a fixed length side by side, so that the result does not depend on the number of threads."""
-    for i in prange((points.shape[0] + chunk - 1) // chunk):
-        lo, hi = i * chunk, min((i + 1) * chunk, points.shape[0])
-        walk(mode, loss, spectrum, points[lo:hi], norm, fit_bias, tol, max_iter, out[lo:hi])
+    n = (points.shape[0] + chunk - 1) // chunk
+    if alone:
+        for i in range(n):
+            walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out)
+    else:
+        for i in prange(n):
+            walk_part(np.int64(i), mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out)
 
 
 @jit

@@ -280,7 +280,7 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     work.first[...], work.second[...] = features[:, :middle], features[:, middle:]
     work.given[0], work.given[1] = work.first @ machine.W[:middle], work.second @ machine.W[middle:]
     work.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
-    learn(given, data, np.arange(12), work, np.float32(1.0), l2)
+    learn(given, data, np.arange(12), work, np.float32(1.0), l2, False)
     np.testing.assert_allclose(training.hidden_mean, nu, atol=1e-6)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
@@ -412,7 +412,7 @@ def test_persistent_chains_are_stationary(kind):
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
     given = _rbm_training._parameters(training)
     work = workspace(given, 1, rng)
-    train(given, v[-1:], np.zeros(2, int), np.arange(3), 2, np.float32(0.0), 0.0, work)
+    train(given, v[-1:], np.zeros(2, int), np.arange(3), 2, np.float32(0.0), 0.0, work, False)
     chains = np.concatenate([work.first, work.second], axis=1)[:40_000]
     assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
