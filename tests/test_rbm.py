@@ -616,6 +616,8 @@ def test_the_number_of_threads_changes_nothing(Q, hidden):
     X = digits(300, L=40, Q=Q)
     params = {"n_states": Q, "hidden": hidden, "n_hidden": 30, "n_epochs": 2, "batch_size": 100, "n_chains": 60}
     results, most = [], numba.get_num_threads()
+    if most == 1:
+        pytest.skip("needs two cores")
     for n in (1, most):
         numba.set_num_threads(n)
         try:
@@ -630,15 +632,21 @@ def test_the_number_of_threads_changes_nothing(Q, hidden):
     assert log_z == log_z_too
 
 
-@pytest.mark.parametrize("layout", [np.asfortranarray, lambda X: X[:, ::-1][:, ::-1], lambda X: frozen(X.copy())])
-def test_the_layout_of_the_data_changes_nothing(layout):
-    X = digits().astype(np.int8)
-    same(small().fit(X), small().fit(layout(X)))
-
-
 def frozen(X):
+    X = X.copy()
     X.flags.writeable = False
     return X
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda X: np.hstack([X, X])[:, : X.shape[1]], frozen])
+def test_the_layout_of_the_data_changes_nothing(layout):
+    X = digits().astype(np.int8)
+    other = layout(X)
+    assert not (other.flags.c_contiguous and other.flags.writeable)
+    first = small().fit(X)
+    compiled = len(train.signatures)
+    same(first, small().fit(other))
+    assert len(train.signatures) == compiled  # to compile for a layout of its own would take many seconds
 
 
 def test_a_generator_given_as_seed_is_not_shared():
