@@ -18,12 +18,12 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba/$(shell $(PYTHON) tools/digest.py)
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
-PARALLEL := $(BOOK) test test-fast test-notebooks references study-tables study-sampling
+PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-sampling
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks test-book references lint format study-tables study-sampling bench deep serve lock clean distclean
+.PHONY: help env book test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-sampling bench deep serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -59,7 +59,7 @@ $(BOOK): $(READY) $(BOOK_SOURCES)
 	@rm -f $@
 	$(BIN)/python tools/vendor.py
 	$(BIN)/python tools/execute.py $(JOBS)
-	$(BIN)/jupyter-book build . --all -W -n --keep-going
+	$(BIN)/jupyter-book build . --all -W -n --keep-going -q
 	@touch $@
 
 test: lint $(DEEP) ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
@@ -74,6 +74,10 @@ test-fast: $(READY) ## Unit tests and doctests that take no more than a few seco
 test-notebooks: $(READY) ## Run every chapter and compare its key numbers with tests/references
 	$(BIN)/python tools/notebooks.py convert
 	PYTHONPATH=tools $(BIN)/python -m pytest -p keep_runs -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
+
+# ELSEWHERE holds options: --settings nehalem --chapters 12_generative, say.
+test-elsewhere: $(READY) ## Run the chapters as other CPUs would compute them (ELSEWHERE="--help" lists how to choose)
+	PYTHONPATH=tools $(BIN)/python tools/elsewhere.py $(JOBS) $(ELSEWHERE)
 
 test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
 	$(BIN)/python -m pytest -n $(JOBS) tests/test_book.py tests/test_explorer.py -m browser

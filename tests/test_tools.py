@@ -1,6 +1,9 @@
 """The build's own scripts: the keys of its caches, and which pages it runs."""
 
+import json
 import os
+import platform
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def tools_on_the_path(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     yield
-    for name in ("digest", "execute", "keep_runs"):
+    for name in ("digest", "elsewhere", "execute", "keep_runs", "notebooks"):
         sys.modules.pop(name, None)
 
 
@@ -71,8 +74,7 @@ def test_pages_that_run_are_those_with_code():
     assert "book/preface.md" not in names
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_run_of_nbval_is_kept_for_the_book_unless_it_wrote_to_stderr(stream):
+def test_a_run_of_nbval_is_kept_for_the_book():
     import keep_runs
     import nbformat
 
@@ -81,17 +83,147 @@ def test_a_run_of_nbval_is_kept_for_the_book_unless_it_wrote_to_stderr(stream):
         cells=[v4.new_markdown_cell("prose"), v4.new_code_cell("print(1)"), v4.new_code_cell("2")]
     )
     runs = {
-        0: ([{"output_type": "stream", "name": stream, "text": "1\n"}], 0.1),
+        0: ([{"output_type": "stream", "name": "stdout", "text": "1\n"}], 0.1),
         1: (
             [{"output_type": "execute_result", "data": {"text/plain": "2"}, "metadata": {}, "execution_count": 9}],
             0.1,
         ),
     }
     kept = keep_runs.executed(chapter, runs, {"name": "python"})
-    if stream == "stderr":
-        assert kept is None
-    else:
-        nbformat.validate(kept)
-        assert [cell.execution_count for cell in kept.cells[1:]] == [1, 2]
-        assert kept.cells[1].outputs[0].text == "1\n"
-        assert kept.cells[2].outputs[0].data["text/plain"] == "2"
+    nbformat.validate(kept)
+    assert [cell.execution_count for cell in kept.cells[1:]] == [1, 2]
+    assert kept.cells[1].outputs[0].text == "1\n"
+    assert kept.cells[2].outputs[0].data["text/plain"] == "2"
+
+
+PAGE = """\
+---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+
+# {title}
+
+```{{code-cell}} ipython3
+:tags: [nbval-check-output]
+print(1)
+```
+
+```{{code-cell}} ipython3
+{code}
+```
+"""
+PAGES = {
+    "sound": "2",
+    "warns": "import warnings\nwarnings.warn('a rare thing')",
+    "fails": "for k in range(3):\n    1 / k",
+    "dies": "import os\nos._exit(1)",
+}
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """A book of four pages, three of which cannot be shown."""
+    import execute
+
+    for name, code in PAGES.items():
+        (tmp_path / f"{name}.md").write_text(PAGE.format(title=name, code=code))
+    (tmp_path / "_config.yml").write_text("execute: {timeout: 60}\nparse: {myst_enable_extensions: []}\n")
+    chapters = ", ".join(f"{{file: {name}}}" for name in PAGES)
+    (tmp_path / "_toc.yml").write_text(f"root: sound\nchapters: [{chapters}]\n")
+    monkeypatch.setattr(execute, "ROOT", tmp_path)
+    monkeypatch.setattr(execute, "cache_folder", lambda: tmp_path / "cache")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_pages_that_fail_are_told_at_the_end_and_run_again(book, capfd):
+    import execute
+
+    with pytest.raises(SystemExit) as failed:
+        execute.main(2)
+    told = str(failed.value)
+    assert told.strip().startswith("3 of 4 pages failed:")
+    assert "warns.md:19: this cell wrote on stderr\n" in told
+    assert "UserWarning: a rare thing" in told
+    assert "fails.md:19: this cell failed\n    ZeroDivisionError: division by zero\n" in told
+    assert "dies.md: could not be run to its end\n    DeadKernelError" in told
+    assert "make book again" in told.splitlines()[-2]
+    assert len(told.splitlines()) < 20
+
+    shown = capfd.readouterr()
+    assert "[4/4]" in shown.out
+    assert shown.out.count("FAILED") == 3
+    assert "TCP" not in shown.err  # what a kernel logs of its own
+
+    (book / "fails.md").write_text((book / "fails.md").read_text().replace("1 / k", "1 + k"))
+    with pytest.raises(SystemExit, match="2 of 4 pages failed"):
+        execute.main(2)
+    shown = capfd.readouterr().out
+    assert shown.startswith("1 of 4 pages are in the cache")
+    assert "sound" not in shown
+    assert "[3/3]" in shown
+
+
+def test_a_long_text_is_cut_short():
+    import execute
+
+    lines = execute.told("a.md", execute.Fault(7, "failed", "\x1b[31mred\x1b[39m\n" * 30)).splitlines()
+    assert lines[0] == "a.md:7: this cell failed"
+    assert lines[1:3] == ["    red", "    red"]
+    assert lines[-1] == "    … (25 more lines)"
+    assert len(lines) == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "code"), [("sound", 0), ("warns", 1), ("fails", 1)])
+def test_a_chapter_that_writes_on_stderr_fails_under_nbval(book, name, code):
+    import jupytext
+
+    jupytext.write(jupytext.read(book / f"{name}.md"), book / f"{name}.ipynb")
+    command = [
+        "pytest",
+        "-c",
+        str(ROOT / "tools" / "nbval.ini"),
+        "--rootdir",
+        str(book),
+        "-p",
+        "no:cacheprovider",
+        "-x",
+    ]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
+    done = subprocess.run(
+        [sys.executable, "-m", *command, f"{name}.ipynb"], cwd=book, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("wrote on stderr" in done.stdout) == (name == "warns")
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the settings name processors of x86")
+def test_settings_of_other_processors_reach_numpy_and_numba():
+    import elsewhere
+
+    code = (
+        "import json, numba, threadpoolctl, numpy, scipy.linalg\n"
+        "from numba.core.registry import cpu_target\n"
+        "info = [i for i in threadpoolctl.threadpool_info() if i['internal_api'] == 'openblas']\n"
+        "target = cpu_target.target_context.codegen().magic_tuple()[1:]\n"
+        "print(json.dumps([[i['architecture'] for i in info], target, numba.config.NUMBA_NUM_THREADS]))"
+    )
+    seen = []
+    for name, setting in elsewhere.SETTINGS.items():
+        environment = os.environ | elsewhere.environment(**setting)
+        run = [sys.executable, "-W", "error", "-c", code]
+        done = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+        architectures, target, threads = json.loads(done.stdout)
+        assert set(architectures) == {setting["blas"]}, name
+        assert target == [setting["numba"], ""], name
+        assert threads == setting["threads"], name
+        seen.append(done.stdout)
+    assert len(set(seen)) == len(seen) >= 2

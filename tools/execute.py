@@ -1,11 +1,14 @@
 """Run the pages of the book that hold code, some at a time, into the cache that the build then takes every result from.
 
-``python tools/execute.py 2`` runs two at a time. A result is kept as soon as its page is done, so an interrupted run
-goes on where it stopped; a page that fails is shown with its error, and the others still run.
+``python tools/execute.py 2`` runs two at a time, with a line as each is done. A result is kept at once, so an
+interrupted run goes on where it stopped. A page that fails, or that writes on stderr, is not kept: it runs again the
+next time. What went wrong is said at the very end, in a few lines a page, after all others have run.
 """
 
+import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import NamedTuple
 
 import digest
 import yaml
@@ -58,35 +61,81 @@ def record(cache, notebook):
         return None
 
 
+class Fault(NamedTuple):
+    """Why a page cannot be shown: the line of the cell in its file, what it did, and the text of it."""
+
+    line: int | None
+    what: str
+    text: str
+
+
+def fault(notebook):
+    """The first cell that failed or wrote on stderr, or None."""
+    lines = notebook.metadata.get("source_map", [None] * len(notebook.cells))
+    for cell, line in zip(notebook.cells, lines, strict=True):
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                return Fault(line, "failed", f"{output.ename}: {output.evalue}")
+            if output.get("name") == "stderr":
+                return Fault(line, "wrote on stderr", output.text)
+    return None
+
+
 def run(path, timeout):
-    """Execute one page in its own folder."""
-    return single_nb_execution(read(path), cwd=str(path.parent), timeout=timeout, allow_errors=False)
+    """Execute one page in its own folder: the notebook with its outputs, the seconds it took, its fault or None."""
+    notebook = read(path)
+    # below errors, all that a kernel logs is that it talks to us without encryption
+    quiet = ["--IPKernelApp.log_level=ERROR"]
+    try:
+        result = single_nb_execution(notebook, str(path.parent), timeout, allow_errors=False, extra_arguments=quiet)
+    except Exception as exception:  # a kernel that died
+        return notebook, 0.0, Fault(None, "could not be run to its end", f"{type(exception).__name__}: {exception}")
+    found = fault(notebook)
+    if found is None and result.err is not None:  # a cell that took too long
+        found = Fault(None, "could not be run to its end", str(result.err))
+    return notebook, result.time, found
+
+
+def told(name, found, most=6):
+    """The lines that say what is wrong with a page."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", found.text).strip().splitlines()
+    if len(text) > most:
+        text = [*text[: most - 1], f"… ({len(text) - most + 1} more lines)"]
+    place = name if found.line is None else f"{name}:{found.line}"
+    what = found.what if found.line is None else f"this cell {found.what}"
+    return "\n".join([f"{place}: {what}", *(f"    {line}" for line in text)])
 
 
 def main(jobs):
-    """Run what the cache lacks; exit 1 if a page failed."""
+    """Run what the cache lacks; exit 1, and say why, if a page cannot be shown."""
     timeout = yaml.safe_load((ROOT / "_config.yml").read_text())["execute"]["timeout"]
     cache = get_cache(cache_folder())
-    waiting = [path for path, notebook in pages().items() if record(cache, notebook) is None]
-    failed = []
+    every = pages()
+    waiting = [path for path, notebook in every.items() if record(cache, notebook) is None]
+    print(f"{len(every) - len(waiting)} of {len(every)} pages are in the cache", flush=True)
+    faults = {}
     with ProcessPoolExecutor(jobs) as pool:
         futures = {pool.submit(run, path, timeout): path for path in waiting}
-        for future in as_completed(futures):
-            name = str(futures[future].relative_to(ROOT))
+        for done, future in enumerate(as_completed(futures), 1):
+            path = futures[future]
+            name = str(path.relative_to(ROOT))
             try:
-                result = future.result()
-                error = result.exc_string
-            except Exception as exception:  # a kernel that died, a page that cannot be read
-                error = f"{type(exception).__name__}: {exception}"
-            if error:
-                failed.append(name)
-                print(f"{name}: failed\n{error}", file=sys.stderr, flush=True)
-                continue
-            bundle = CacheBundleIn(result.nb, str(futures[future]), data={"execution_seconds": result.time})
-            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
-            print(f"{name}: {result.time:.0f} s", flush=True)
-    if failed:
-        sys.exit(f"these pages failed: {', '.join(sorted(failed))}")
+                notebook, seconds, found = future.result()
+            except Exception as exception:  # a page that cannot be read, a worker that was killed
+                found = Fault(None, "could not be run", f"{type(exception).__name__}: {exception}")
+            if found is None:
+                bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+                cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+            else:
+                faults[name] = found
+            print(f"[{done}/{len(waiting)}] {name}: {f'{seconds:.0f} s' if found is None else 'FAILED'}", flush=True)
+    if faults:
+        lines = [told(name, found) for name, found in sorted(faults.items())]
+        lines.append(
+            "Mend the cell (a warning that is to be expected there is caught there), then make book again: it runs"
+        )
+        lines.append("these pages again, and takes the others from the cache.")
+        sys.exit("\n".join(["", f"{len(faults)} of {len(every)} pages failed:", *lines]))
 
 
 if __name__ == "__main__":
