@@ -1,4 +1,4 @@
-"""Compiled functions with parallel loops, called from any thread and any process.
+"""Compiled functions with long or parallel loops, called from any thread and any process.
 
 Numba has its threads from TBB or OpenMP where there is one of them, and else from a layer of its own. Two of these end
 the process where they cannot go on: the last when two threads come to it at once, and GNU's OpenMP in a process that
@@ -9,6 +9,7 @@ import contextlib
 import functools
 import os
 import threading
+import time
 
 import numba
 
@@ -31,6 +32,23 @@ if hasattr(os, "register_at_fork"):
 def _takes_one_caller():
     numba.get_num_threads()  # starts the threads: only then is it known whose they are
     return numba.threading_layer() == "workqueue"
+
+
+def pieces(n, size=8):
+    """Cut range(n) into pieces (start, stop) that grow until each takes some tenths of a second.
+
+    Compiled code does not hear Ctrl-C: it is heard between two calls, one for each piece.
+    """
+    start = 0
+    while start < n:
+        stop, began = min(start + size, n), time.perf_counter()
+        yield start, stop
+        took = time.perf_counter() - began
+        if took < 0.1:
+            size *= 2
+        elif took > 0.4:
+            size = max(1, size // 2)
+        start = stop
 
 
 def run(function, *args):
