@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._gauss import GL_NODES, GL_WEIGHTS, jit, jit_sum, log_sf
-from .losses import HINGE, INEQUALITY, LOGISTIC, NARROW, expectations, mean_force
+from .losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, NARROW, expectations, mean_force
 
 # What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
 # between the two (EDGE), or a fixed ridge k̂ (an SVM).
@@ -171,8 +171,10 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
     """Bias with α₊E₊[f] = α₋E₋[f], where the gap rises monotonically in b; NaN where it is not found."""
     loss, weight = problem.loss, problem.weight
     b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(q)
-    # the scale on which the force changes; b is a double, and no step smaller than its last digit is one
-    step = max(s, NARROW * math.sqrt(x)) if loss == INEQUALITY else s
+    step = max(s, NARROW * math.sqrt(x)) if loss == INEQUALITY else s  # the scale on which the force changes
+    # b is added to the margin and to r: what is below the last digit of these is no step
+    grain = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
+    grain = 2e-16 * (grain + 1.0 if loss == LOGISTIC else grain)
     up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
     if loss in (HINGE, LOGISTIC) and abs(up - down) <= 4e-16 * up:
         # Balanced forces that saturate (nearly every sample below its margin) fix b only through the rest.
@@ -191,7 +193,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
         new = b - gap / slope if slope > 0.0 else math.nan
         if n >= 30 and abs(gap) > 0.5 * size:  # steps of Newton that would never end: one class pulls alone
             new = b + log_step(problem, kappa_shift, q, x, r, b)
-        if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b)):
+        if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b) + grain):
             return new
         if not (lo < new < hi and abs(new - b) <= 4.0 * step):
             if hi == math.inf:
@@ -201,7 +203,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
             else:
                 new = 0.5 * (lo + hi)
             step *= 2.0
-        if hi - lo <= 5e-16 * (abs(b) + s):
+        if hi - lo <= 5e-16 * (abs(b) + s) + grain:
             return new
         b = new
     return b if abs(gap) <= 1e-10 * size else math.nan
@@ -346,6 +348,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
         return math.inf, 0
     size = np.abs(res).max()
     largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
+    too_wide = 2.0 * math.log(LOGISTIC_WIDEST) + 4.0 if problem.loss == LOGISTIC else largest
     plain = 0
     for n_iter in range(1, max_iter + 1):
         if size <= tol:
@@ -379,6 +382,10 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
         res[:] = res_new
         step[:] = step_new
         size = size_new
-        if abs(y[LOG_Q]) > largest or (problem.mode != EDGE and y[LOG_X] - 0.5 * y[LOG_Q] > math.log(x_limit)):
+        if (
+            y[LOG_Q] > too_wide
+            or y[LOG_Q] < -largest
+            or (problem.mode != EDGE and y[LOG_X] - 0.5 * y[LOG_Q] > math.log(x_limit))
+        ):
             return math.inf, n_iter
     return size, max_iter

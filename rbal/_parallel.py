@@ -6,8 +6,10 @@ was forked from one in which it had threads.
 """
 
 import contextlib
+import contextvars
 import functools
 import os
+import queue
 import threading
 import time
 
@@ -49,6 +51,32 @@ def pieces(n, size=8):
         elif took > 0.4:
             size = max(1, size // 2)
         start = stop
+
+
+def aside(function, *args, **options):
+    """Result of a function of scikit-learn, from a thread of its own that Ctrl-C leaves behind.
+
+    Its compiled solvers let other threads run, but do not hear Ctrl-C themselves. Only the main thread hears it; any
+    other calls the function at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*args, **options)
+    from sklearn import config_context, get_config
+
+    outcome, context, config = queue.SimpleQueue(), contextvars.copy_context(), get_config()
+
+    def work():
+        try:
+            with config_context(**config):  # settings of scikit-learn belong to a thread
+                outcome.put((context.run(function, *args, **options), None))
+        except BaseException as error:
+            outcome.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    result, error = outcome.get()
+    if error is not None:
+        raise error
+    return result
 
 
 def run(function, *args):
