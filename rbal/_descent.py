@@ -9,13 +9,17 @@ On the face the weights split into a part that is fixed and a part that is free 
 follows from :math:`a_0`; a QR factorisation of these differences is updated as samples come and go.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from . import _parallel
 from ._gauss import jit
 
 BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
 TIE = 1e-13  # distance to the margin that is rounding, relative to the largest score
 REFRESH = 64  # steps after which what is updated is computed anew
+WIDENINGS = 400  # of the stretch of an arc that is looked at: eightfold each, from the smallest double to the largest
 
 
 @jit
@@ -144,7 +148,7 @@ def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
     """
     lowest = -sine / (np.hypot(sine, cosine) - cosine)
     low, cap = 0.0, min(lowest, reach)
-    while True:
+    for _ in range(WIDENINGS):
         near = np.flatnonzero((first > low) & (first <= cap))
         nearer = np.flatnonzero((second > low) & (second <= cap))
         at = np.concatenate((first[near], second[nearer]))
@@ -168,6 +172,7 @@ def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
         if cap == np.inf:
             return np.inf, -1
         low, cap = cap, min(lowest, 8.0 * cap)
+    return np.inf, -1
 
 
 @jit
@@ -211,17 +216,48 @@ def worst_of(pulled, pulls, on):
     return worst, worst >= 0 and pulled[worst] / pulls[on[worst]] > 0.5
 
 
-@jit
+class State(NamedTuple):
+    """Where the descent stands; it changes in place."""
+
+    J: np.ndarray  # (D,) weights
+    basis: np.ndarray  # (D, D) orthonormal rows, and R with them, of the differences between the samples on the face
+    R: np.ndarray
+    on: np.ndarray  # samples on the face
+    where: np.ndarray  # (n,) BELOW, ABOVE or ON
+    scores: np.ndarray  # (n,)
+    force: np.ndarray  # (D,) pull of the samples below
+    pulled: np.ndarray  # pulls of the samples on the face, as they were last asked for
+    numbers: np.ndarray  # bias, summed pull of the samples below, what is a tie, multiplier, reach of an arc, radius
+    counts: np.ndarray  # samples on the face, now and when their pulls were asked for; steps; whether sums are fresh
+
+
+HELD, ASKED, STEPS, FRESH = range(4)
+
+
 def descend(X, y, c, kappa, J, b, start, max_iter):
     """Weights, bias, multiplier, shares of the samples in the pull, how many are held on the margin, and steps.
 
     From a point on the sphere it first moves to where the samples in ``start`` lie on their margins, as many of the
     first of them as the sphere bears. It stops where no sample wants to leave the face.
     """
+    state = begin(X, y, kappa, J, b, start)
+    for _, stop in _parallel.pieces(max_iter):
+        if advance(X, y, c, kappa, state, stop):
+            break
+    share = np.where(state.where == BELOW, 1.0, 0.0)
+    m, n_iter = int(state.counts[HELD]), int(state.counts[STEPS])
+    known = state.on[: min(m, state.counts[ASKED])]
+    share[known] = state.pulled[: len(known)] / (c * y)[known]
+    return state.J, state.numbers[0], state.numbers[3], share, m, n_iter
+
+
+@jit
+def begin(X, y, kappa, J, b, start):
+    """The state at a point of the sphere near J, with samples of ``start`` on their margins."""
     n, D = X.shape
-    radius, norm, pulls = np.sqrt(J @ J), np.sqrt(c @ c), c * y
+    radius = np.sqrt(J @ J)
     basis, R = np.zeros((D, D)), np.zeros((D, D))
-    on, m = np.empty(D + 1, np.int64), 0
+    on, m = np.zeros(D + 1, np.int64), 0
     for sample in start:
         if m < D and join(X, on, m, basis, R, sample):
             m += 1
@@ -234,10 +270,22 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
         b = X[on[0]] @ J - y[on[0]] * kappa[on[0]]
     else:
         m = 0
-    where, share, pulled = np.zeros(n, np.int8), np.zeros(n), np.zeros(m)
-    scores, first, second = np.empty(n), np.empty(n), np.empty(n)
-    force, balance, tie, multiplier = np.zeros(D), 0.0, 0.0, 0.0  # sums over the samples below
-    reach, n_iter, fresh = 1e-2, 0, False
+    numbers, counts = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius]), np.array([m, m, 0, 0])
+    return State(
+        J.copy(), basis, R, on, np.zeros(n, np.int8), np.empty(n), np.zeros(D), np.zeros(D + 1), numbers, counts
+    )
+
+
+@jit
+def advance(X, y, c, kappa, state, max_iter):
+    """Descend until no sample wants to leave the face, or that many steps are made in all; True where it is done."""
+    n, D = X.shape
+    basis, R, on, where, numbers, counts = state.basis, state.R, state.on, state.where, state.numbers, state.counts
+    J, scores, force = state.J, state.scores, state.force
+    b, balance, tie, multiplier, reach, radius = numbers
+    m, n_iter, fresh, done = counts[HELD], counts[STEPS], counts[FRESH] > 0, False
+    norm, pulls = np.sqrt(c @ c), c * y
+    first, second = np.empty(n), np.empty(n)
     while n_iter < max_iter:
         n_iter += 1
         if not fresh or n_iter % REFRESH == 0:
@@ -250,8 +298,8 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
             if not fresh:
                 where[:] = np.where(y * (scores - b) < kappa, BELOW, ABOVE)
                 where[on[:m]] = ON
-            share[:] = np.where(where == BELOW, pulls, 0.0)
-            force, balance, fresh = share @ X, share.sum(), True
+            below_pulls = np.where(where == BELOW, pulls, 0.0)
+            force, balance, fresh = below_pulls @ X, below_pulls.sum(), True
         anchor = X[on[0]] if m > 0 else np.zeros(D)
         pull = force - balance * anchor
         free, size, multiplier, turn, strength = directions(J, pull, basis, max(m - 1, 0))
@@ -286,10 +334,14 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
             free, _ = orthogonal(J, basis, max(m - 1, 0))
             multiplier = (pull @ free) / (free @ free)
         if m == 0:
+            done = True
             break
         pulled = held_pulls(J, pull, balance, multiplier, basis, R, m)
         worst, below = worst_of(pulled, pulls, on)
+        counts[ASKED] = m
+        state.pulled[:m] = pulled
         if worst < 0:
+            done = True
             break
         sample = on[worst]
         leave(on, m, basis, R, worst)
@@ -299,7 +351,7 @@ def descend(X, y, c, kappa, J, b, start, max_iter):
         if below:
             force += pulls[sample] * X[sample]
             balance += pulls[sample]
-    share[:] = np.where(where == BELOW, 1.0, 0.0)
-    for i in range(min(m, len(pulled))):
-        share[on[i]] = pulled[i] / pulls[on[i]]
-    return J, b, multiplier, share, m, n_iter
+    state.J[:], state.scores[:], state.force[:] = J, scores, force
+    numbers[:] = b, balance, tie, multiplier, reach, radius
+    counts[HELD], counts[STEPS], counts[FRESH] = m, n_iter, fresh
+    return done

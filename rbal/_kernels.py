@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._gauss import GL_NODES, GL_WEIGHTS, jit, jit_sum, log_sf
-from .losses import HINGE, LOGISTIC, expectations, mean_force
+from .losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, NARROW, expectations, mean_force
 
 # What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
 # between the two (EDGE), or a fixed ridge k̂ (an SVM).
@@ -31,6 +31,8 @@ class Problem(NamedTuple):
 
 # Newton's error after a step is of the order of the square of that step: one as small as this, relative, was the last.
 SMALL = 1e-9
+# The widest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to what is a double.
+LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0
 
 # The state y of the iteration. On the edge the second entry is the margin, elsewhere log x (log w in the SAT phase).
 LOG_Q, LOG_X, R, B, ZETA = range(5)
@@ -154,10 +156,25 @@ def bias_gap(problem, kappa_shift, q, x, r, b):
 
 
 @jit
+def log_step(problem, kappa_shift, q, x, r, b):
+    """Newton's step for log α₊E₊[f] = log α₋E₋[f]: forces that fall like a Gaussian have nearly even logarithms."""
+    up = mean_force(problem.loss, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
+    down = mean_force(problem.loss, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
+    if not (up[0] > 0.0 and down[0] > 0.0):
+        return math.nan
+    gap = math.log(problem.alpha[0] / problem.alpha[1]) + math.log(up[0]) - math.log(down[0])
+    return gap / (up[1] / up[0] + down[1] / down[0])
+
+
+@jit
 def solve_bias(problem, kappa_shift, q, x, r, guess):
-    """Bias with α₊E₊[f] = α₋E₋[f]: the gap rises monotonically in b."""
+    """Bias with α₊E₊[f] = α₋E₋[f], where the gap rises monotonically in b; NaN where it is not found."""
     loss, weight = problem.loss, problem.weight
-    b, lo, hi, step = guess, -math.inf, math.inf, math.sqrt(q)
+    b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(q)
+    step = max(s, NARROW * math.sqrt(x)) if loss == INEQUALITY else s  # the scale on which the force changes
+    # b is added to the margin and to r: what is below the last digit of these is no step
+    grain = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
+    grain = 2e-16 * (grain + 1.0 if loss == LOGISTIC else grain)
     up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
     if loss in (HINGE, LOGISTIC) and abs(up - down) <= 4e-16 * up:
         # Balanced forces that saturate (nearly every sample below its margin) fix b only through the rest.
@@ -165,7 +182,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
         _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
         if slope * step < 1e-7 * size and 2.0 * up - size < 1e-7 * size:
             return saturated_bias(problem, q, x, r, middle) if loss == HINGE else middle
-    for _ in range(400):
+    for n in range(400):
         gap, slope, size = bias_gap(problem, kappa_shift, q, x, r, b)
         if abs(gap) <= 4e-16 * size:
             return b
@@ -174,7 +191,9 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
         else:
             lo = b
         new = b - gap / slope if slope > 0.0 else math.nan
-        if abs(new - b) <= SMALL * math.sqrt(q):
+        if n >= 30 and abs(gap) > 0.5 * size:  # steps of Newton that would never end: one class pulls alone
+            new = b + log_step(problem, kappa_shift, q, x, r, b)
+        if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b) + grain):
             return new
         if not (lo < new < hi and abs(new - b) <= 4.0 * step):
             if hi == math.inf:
@@ -184,10 +203,10 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
             else:
                 new = 0.5 * (lo + hi)
             step *= 2.0
-        if hi - lo <= 5e-16 * (abs(b) + math.sqrt(q)):
+        if hi - lo <= 5e-16 * (abs(b) + s) + grain:
             return new
         b = new
-    return b
+    return b if abs(gap) <= 1e-10 * size else math.nan
 
 
 @jit
@@ -264,6 +283,8 @@ def evaluate(problem, spectrum, y, work, res, step):
     weight_side(mode, spectrum, shift, y[ZETA], x_hat, q_hat, r_hat, value, jac)
     if not (value[1] > 0.0 and value[2] > 0.0 and math.isfinite(value[1] + value[2] + value[3])):
         return False
+    if mode != RIDGE and y[ZETA] > 0.0 and not abs(value[0] - problem.norm) <= 1e-8 * problem.norm:
+        return False  # no ζ was found
     root_q = math.sqrt(q)
     res[0] = math.log(value[1] / q)
     res[1] = math.log(value[2] / x)
@@ -326,6 +347,8 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     if not evaluate(problem, spectrum, y, work, res, step):
         return math.inf, 0
     size = np.abs(res).max()
+    largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
+    too_wide = 2.0 * math.log(LOGISTIC_WIDEST) + 4.0 if problem.loss == LOGISTIC else largest
     plain = 0
     for n_iter in range(1, max_iter + 1):
         if size <= tol:
@@ -359,6 +382,10 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
         res[:] = res_new
         step[:] = step_new
         size = size_new
-        if abs(y[LOG_Q]) > 300.0 or (problem.mode != EDGE and y[LOG_X] - 0.5 * y[LOG_Q] > math.log(x_limit)):
+        if (
+            y[LOG_Q] > too_wide
+            or y[LOG_Q] < -largest
+            or (problem.mode != EDGE and y[LOG_X] - 0.5 * y[LOG_Q] > math.log(x_limit))
+        ):
             return math.inf, n_iter
     return size, max_iter

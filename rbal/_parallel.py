@@ -1,4 +1,4 @@
-"""Compiled functions with parallel loops, called from any thread and any process.
+"""Compiled functions with long or parallel loops, called from any thread and any process.
 
 Numba has its threads from TBB or OpenMP where there is one of them, and else from a layer of its own. Two of these end
 the process where they cannot go on: the last when two threads come to it at once, and GNU's OpenMP in a process that
@@ -6,9 +6,12 @@ was forked from one in which it had threads.
 """
 
 import contextlib
+import contextvars
 import functools
 import os
+import queue
 import threading
+import time
 
 import numba
 
@@ -31,6 +34,49 @@ if hasattr(os, "register_at_fork"):
 def _takes_one_caller():
     numba.get_num_threads()  # starts the threads: only then is it known whose they are
     return numba.threading_layer() == "workqueue"
+
+
+def pieces(n, size=8):
+    """Cut range(n) into pieces (start, stop) that grow until each takes some tenths of a second.
+
+    Compiled code does not hear Ctrl-C: it is heard between two calls, one for each piece.
+    """
+    start = 0
+    while start < n:
+        stop, began = min(start + size, n), time.perf_counter()
+        yield start, stop
+        took = time.perf_counter() - began
+        if took < 0.1:
+            size *= 2
+        elif took > 0.4:
+            size = max(1, size // 2)
+        start = stop
+
+
+def aside(function, *args, **options):
+    """Result of a function of scikit-learn, from a thread of its own that Ctrl-C leaves behind.
+
+    Its compiled solvers let other threads run, but do not hear Ctrl-C themselves. Only the main thread hears it; any
+    other calls the function at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*args, **options)
+    from sklearn import config_context, get_config
+
+    outcome, context, config = queue.SimpleQueue(), contextvars.copy_context(), get_config()
+
+    def work():
+        try:
+            with config_context(**config):  # settings of scikit-learn belong to a thread
+                outcome.put((context.run(function, *args, **options), None))
+        except BaseException as error:
+            outcome.put((None, error))
+
+    threading.Thread(target=work, daemon=True).start()
+    result, error = outcome.get()
+    if error is not None:
+        raise error
+    return result
 
 
 def run(function, *args):

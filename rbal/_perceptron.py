@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
+from . import _parallel
 from ._descent import descend
 from ._gauss import jit
 
@@ -110,7 +111,7 @@ class Problem:
 
     def largest_margin(self):
         """Separable data: weights and bias of largest margin, and how unequal the support vectors' margins are."""
-        svm = SVC(kernel="linear", C=1e12, tol=1e-4).fit(self.X, self.y)
+        svm = _parallel.aside(SVC(kernel="linear", C=1e12, tol=1e-4).fit, self.X, self.y)
         w = equal_margins(self.X, self.y, list(svm.support_), svm.coef_[0])
         J = self.radius * w / np.linalg.norm(w)
         scores = self.X @ J
@@ -127,8 +128,10 @@ class Problem:
         while left > 0:
             steps = min(left, WALK_BLOCK)
             hidden = np.sqrt(rng.chisquare(n_hidden, size=steps)) if n_hidden else np.zeros(steps)
-            normals = rng.normal(size=(steps, len(J)))
-            J, b = walk(self.X, self.y, self.kappa, J, b, normals, hidden, rng.random((steps, 2)))
+            normals, uniforms, square = rng.normal(size=(steps, len(J))), rng.random((steps, 2)), J @ J
+            for lo, hi in _parallel.pieces(steps):
+                some = normals[lo:hi], hidden[lo:hi], uniforms[lo:hi]
+                J, b = walk(self.X, self.y, self.kappa, J, b, square, *some)
             left -= steps
         if self.frame is None:
             return J, float(b)
@@ -236,14 +239,13 @@ def sphere_least_squares(gram, h, radius):
 
 
 @jit
-def walk(X, y, kappa, J, b, normals, hidden, uniforms):
-    """Hit and run among the weights of zero loss.
+def walk(X, y, kappa, J, b, square, normals, hidden, uniforms):
+    """Hit and run among the weights of zero loss and of that squared norm.
 
     Along a random great circle the weights move to an even draw from the arc around them that keeps every margin, then
     the bias to an even draw from what the new weights leave it. Where the last coordinate stands for several, alike to
     all samples, ``hidden`` is how far the random direction points into the others.
     """
-    square = J @ J
     scores = X @ J
     for step in range(len(normals)):
         turn = normals[step] - (normals[step] @ J) * J / square

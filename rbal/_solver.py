@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit, prange
 
 from ._gauss import cdf, jit
-from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton
+from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton, solve_bias
 from .losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, constraint_of, edge_of, force, mean_loss
 from .moments import Spectrum
 
@@ -23,6 +23,7 @@ Q, R_, B_, X, K_HAT, X_HAT, Q_HAT, R_HAT, TRAIN_LOSS, TRAIN_ERROR, RESIDUAL, N_I
 X_LIMIT = 1e7  # x/√q beyond this: go and see whether the data are separable
 FAR = 1e9  # a margin that every sample misses
 HUGE = 1e300
+PATIENCE = 20  # times max_iter: all iterations of one search, after which it is given up
 FEW = 40  # iterations after which to see whether the data are separable, before more is tried
 
 
@@ -84,6 +85,8 @@ def solve_edge(problem, spectrum, tol, max_iter, y):
             break
         else:
             factor = math.sqrt(factor)
+        if total > PATIENCE * max_iter:
+            break
         share = min(1.0, solved * factor)
     return residual, total
 
@@ -128,9 +131,30 @@ def solve_sat(problem, spectrum, tol, max_iter, y):
         total += n
         if residual <= tol:
             return residual, total
+    if p.loss == INEQUALITY:
+        loose_start(p, spectrum, y)
+        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        total += n
+        if residual <= tol:
+            return residual, total
     if known and gap > 0.0:
         return leave_edge(p, spectrum, tol, edge, y, total)
     return math.inf, total
+
+
+@jit
+def loose_start(problem, spectrum, y):
+    """Weights spread as without data, and the little that ever fewer samples then pull."""
+    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
+    zeta = (g.sum() + spectrum.g_null) / problem.norm
+    w = (g * lam).sum() / zeta
+    q = 1e-12 * w
+    b = solve_bias(problem, 0.0, q, w, 0.0, 0.0) if problem.fit_bias else 0.0
+    hats = np.empty((6, 4))
+    data_side(problem, 0.0, q, w, 0.0, b, hats)
+    q_hat, r_hat = hats[0, 1], hats[0, 2]
+    y[LOG_Q] = math.log(max((q_hat * (g * lam * lam).sum() + r_hat**2 * (s * lam).sum()) / zeta**2, 1e-300))
+    y[LOG_X], y[R], y[B], y[ZETA] = math.log(w), r_hat * s.sum() / zeta, b, zeta
 
 
 @jit
@@ -300,6 +324,8 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
         else:
             y[:] = good
             factor = math.sqrt(factor)
+        if total > PATIENCE * max_iter:
+            break
         level = max(ridge, solved * factor)
     return residual, total, UNSAT
 
@@ -402,34 +428,43 @@ def report(problem, spectrum, phase, ok, y, out):
 
 
 @jit
-def walk(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, out):
-    """Solve one point after another, each from its neighbour. Rows of points: κ, α₊, α₋, c₊, c₋, λ̃."""
-    y = np.empty(5)
-    phase = -1
+def walk(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, y, phase, out):
+    """Solve one point after another, each from its neighbour. Rows of points: κ, α₊, α₋, c₊, c₋, λ̃.
+
+    y and phase are the state and the phase to start from (-1: from none), and then those of the last point: y in
+    place, the phase as what is returned.
+    """
     for j in range(points.shape[0]):
         kappa, ridge = points[j, 0], points[j, 5]
         alpha, weight = (points[j, 1], points[j, 2]), (points[j, 3], points[j, 4])
         problem = Problem(mode, loss, (kappa, kappa), alpha, weight, norm, ridge, fit_bias)
         phase = solve_point(problem, spectrum, tol, max_iter, y, phase, out[j])
+    return phase
 
 
 @jit
-def walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out):
-    """Walk number i of a fixed length."""
-    lo, hi = i * chunk, min((i + 1) * chunk, points.shape[0])
-    walk(mode, loss, spectrum, points[lo:hi], norm, fit_bias, tol, max_iter, out[lo:hi])
+def walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out):
+    """Some steps of walk number i, from where it was left."""
+    lo, hi = i * chunk + steps[0], min(i * chunk + steps[1], points.shape[0])
+    phase[i] = walk(mode, loss, spectrum, points[lo:hi], norm, fit_bias, tol, max_iter, y[i], phase[i], out[lo:hi])
 
 
 @njit(cache=True, error_model="numpy", parallel=True)
-def walk_parallel(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out, alone):
-    """Walks of a fixed length side by side, so that the result does not depend on the number of threads."""
-    n = (points.shape[0] + chunk - 1) // chunk
+def walk_parallel(
+    mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, walks, steps, y, phase, out, alone
+):
+    """Walks of a fixed length side by side, so that the result does not depend on the number of threads.
+
+    One call takes some steps, from steps[0] to steps[1], of some walks, from walks[0] to walks[1].
+    """
     if alone:
-        for i in range(n):
-            walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out)
+        for i in range(walks[0], walks[1]):
+            walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out)
     else:
-        for i in prange(n):
-            walk_part(np.int64(i), mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, out)
+        for i in prange(walks[0], walks[1]):
+            walk_part(
+                np.int64(i), mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out
+            )
 
 
 @jit

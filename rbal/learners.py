@@ -16,6 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from . import _parallel
 from ._perceptron import Problem
 from ._validation import number, one_of, positive_int, states
 
@@ -289,9 +290,10 @@ class LinearSVM(_LinearClassifier):
         if self.loss == "hinge" and not self.fit_bias:
             # libsvm always fits a bias: with every sample mirrored, at half the weight, it vanishes
             mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])
-            solver = self._solver(lam).fit(*mirrored, sample_weight=0.5 * np.concatenate([weight, weight]))
+            weights = 0.5 * np.concatenate([weight, weight])
         else:
-            solver = self._solver(lam).fit(features, signs, sample_weight=weight)
+            mirrored, weights = (features, signs), weight
+        solver = _parallel.aside(self._solver(lam).fit, *mirrored, sample_weight=weights)
         J = solver.coef_.ravel()
         self.n_iter_ = int(np.max(solver.n_iter_)) if self.loss != "square" else 1
         self.b_ = -float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0

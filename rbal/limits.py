@@ -58,12 +58,20 @@ def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.
             "away from balance the bias follows the margin and the balanced accuracy tends to 1/2"
         )
     lam, d2, L = moments.eigenvalues, moments.delta_sq, moments.L
-    q_hat = a_pos * c_pos**2 + a_neg * c_neg**2
-    r_hat = 0.5 * (a_pos * c_pos + a_neg * c_neg)
-    k_hat = np.sqrt((q_hat * lam.sum() + r_hat**2 * d2.sum()) / (L * moments.Q))
-    q = (q_hat * (lam**2).sum() + r_hat**2 * (lam * d2).sum()) / (L * k_hat**2)
-    x = lam.sum() / (L * k_hat)
-    return LargeMargin(q, r_hat * d2.sum() / (L * k_hat), 0.5 * (c_pos - c_neg) * x, x, k_hat, q_hat, r_hat)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        q_hat = a_pos * np.square(c_pos) + a_neg * np.square(c_neg)
+        r_hat = 0.5 * (a_pos * c_pos + a_neg * c_neg)
+        r_hat2 = np.square(r_hat)
+        k_hat = np.sqrt((q_hat * lam.sum() + r_hat2 * d2.sum()) / (L * moments.Q))
+        q = (q_hat * (lam**2).sum() + r_hat2 * (lam * d2).sum()) / (L * k_hat**2)
+        x, r = lam.sum() / (L * k_hat), r_hat * d2.sum() / (L * k_hat)
+        found = LargeMargin(q, r, 0.5 * (c_pos - c_neg) * x, x, k_hat, q_hat, r_hat)
+    if not (all(np.isfinite(v).all() for v in found) and np.all(q > 0.0) and np.all(r_hat2 > 0.0)):
+        raise ValueError(
+            "alpha_pos, alpha_neg, weight_pos and weight_neg must be of sizes whose squares are doubles, "
+            f"got {a_pos}, {a_neg}, {c_pos} and {c_neg}"
+        )
+    return found
 
 
 def large_margin_error(u, q):
@@ -85,8 +93,9 @@ def large_margin_error(u, q):
     limit, constant : float or ndarray
     """
     u, q = in_range("u", u, 0.0, open_low=True), in_range("q", q, 0.0, open_low=True)
-    limit = 0.5 * erfc(u / (2.0 * np.sqrt(2.0 * q)))
-    return limit, np.sqrt(q / (2.0 * np.pi)) / u * np.exp(-(u**2) / (8.0 * q))
+    with np.errstate(over="ignore"):
+        z = u / (2.0 * np.sqrt(2.0 * q))
+        return 0.5 * erfc(z), np.sqrt(q / (2.0 * np.pi)) / u * np.exp(-np.square(z))
 
 
 def gardner_capacity(kappa):
@@ -107,5 +116,14 @@ def gardner_capacity(kappa):
     2.0
     """
     kappa = real_array("kappa", kappa)
-    density = np.exp(-0.5 * kappa**2) / np.sqrt(2.0 * np.pi)
-    return 1.0 / ((1.0 + kappa**2) * ndtr(kappa) + kappa * density)
+    with np.errstate(over="ignore", divide="ignore"):
+        square = kappa**2
+        density = np.exp(-0.5 * square) / np.sqrt(2.0 * np.pi)
+        # (1 + κ²)Φ + κφ loses its digits below: there it is φ ce/(t + e), with t = -κ, e = h - t = 1/(t + c) of the
+        # inverse Mills ratio h and c = 2/(t + 3/(t + …)), Laplace's continued fraction
+        t, c = np.maximum(-kappa, 3.0), 0.0
+        for k in range(60, 1, -1):
+            c = k / (t + c)
+        e = 1.0 / (t + c)
+        middle = np.maximum(kappa, -3.0)
+        return 1.0 / np.where(kappa < -3.0, density * c * e / (t + e), (1.0 + square) * ndtr(middle) + kappa * density)

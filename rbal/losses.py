@@ -24,6 +24,10 @@ HINGE, SQUARED_HINGE, SQUARE, LOGISTIC, INEQUALITY, EQUALITY, INEQUALITY_EDGE, E
 # The widest √q, in units of the logistic loss's own scale, that its quadrature resolves.
 LOGISTIC_WIDEST = 125.0
 
+# The SAT phase: a deviation of u0 this small, relative to what the force depends on, takes its mean as the origin; and
+# panels enough for any interval of doubles, which are 1.5 wide up to t = 4 and then grow by 1.4 each.
+NARROW, MAX_PANELS = 1e-3, 2200
+
 #: Names accepted by ``loss=``.
 LOSSES = {"hinge": HINGE, "squared_hinge": SQUARED_HINGE, "square": SQUARE, "logistic": LOGISTIC}
 
@@ -240,30 +244,39 @@ def prox_logistic(u0, kappa, cx, guess):
 
 @jit
 def panels(kappa, w, mu, q):
-    """From where to where t runs in the SAT phase, and the widest panel: all that is left out is below rounding."""
-    s, sw = math.sqrt(q), math.sqrt(w)
+    """What t - origin runs over in the SAT phase: origin, start, end and the widest panel.
+
+    All that is left out is below rounding. The origin is 0, where h bends, unless u0 hardly varies, or only far away
+    from there. Then it is the mean of t, or else t would leave no digits to the Gaussian.
+    """
+    s, sw, middle = math.sqrt(q), math.sqrt(w), kappa - mu
+    if s < NARROW * max(sw, middle):
+        return middle / sw, -s * Z_MAX / sw, s * Z_MAX / sw, 1.7 * s / sw
     # h φ is at most a Gaussian around ``centre`` (h falls like one for t < 0, and grows slower than one for t > 0)
-    centre = min(sw * (kappa - mu) / (q + w), 0.0)
-    start = max((kappa - mu - s * Z_MAX) / sw, centre - 9.5, -38.0)  # h underflows below
-    return start, (kappa - mu + s * Z_MAX) / sw, 1.7 * s / sw
+    centre = min(sw * middle / (q + w), 0.0)
+    start = max((middle - s * Z_MAX) / sw, centre - 9.5, -38.0)  # h underflows below
+    return 0.0, start, (middle + s * Z_MAX) / sw, 1.7 * s / sw
 
 
 @jit
 def inequality_force(kappa, w, mu, q):
     """(E[f], ∂E[f]/∂μ) alone, as ``inequality`` has them: what the bias asks for, again and again."""
     s, sw = math.sqrt(q), math.sqrt(w)
-    t, end, widest = panels(kappa, w, mu, q)
+    origin, t, end, widest = panels(kappa, w, mu, q)
+    middle = kappa - mu if origin == 0.0 else 0.0
     a1 = a2 = 0.0
-    while t < end:
-        width = min(max(1.5, 0.4 * t), widest, end - t)
+    for _ in range(MAX_PANELS):
+        if not t < end:
+            break
+        width = min(max(1.5, 0.4 * (origin + t)), widest, end - t)
         for k in range(GL_NODES.size):
             node = t + width * GL_NODES[k]
-            h, excess = mills(node)
-            weight = width * GL_WEIGHTS[k] * pdf((kappa - mu - sw * node) / s) * h
+            h, excess = mills(origin + node)
+            weight = width / s * GL_WEIGHTS[k] * pdf((middle - sw * node) / s) * h
             a1 += weight
             a2 += weight * excess
         t += width
-    return a1 / s, -a2 / (s * sw)
+    return a1, -a2 / sw
 
 
 @jit
@@ -274,15 +287,18 @@ def inequality(kappa, w, mu, q):
     Here ∂f/∂w = f f' + f''/2.
     """
     s, sw = math.sqrt(q), math.sqrt(w)
-    t, end, widest = panels(kappa, w, mu, q)
+    origin, t, end, widest = panels(kappa, w, mu, q)
+    middle = kappa - mu if origin == 0.0 else 0.0
     a1 = a2 = a3 = a4 = b1 = b2 = b3 = c2 = d2 = 0.0
-    while t < end:
-        width = min(max(1.5, 0.4 * t), widest, end - t)
+    for _ in range(MAX_PANELS):
+        if not t < end:
+            break
+        width = min(max(1.5, 0.4 * (origin + t)), widest, end - t)
         for k in range(GL_NODES.size):
             node = t + width * GL_NODES[k]
-            weight = width * GL_WEIGHTS[k] * pdf((kappa - mu - sw * node) / s) * sw / s
-            h, excess = mills(node)
-            h2, h3, h4 = mills_curvatures(node, h, excess)
+            weight = width * GL_WEIGHTS[k] * pdf((middle - sw * node) / s) * sw / s
+            h, excess = mills(origin + node)
+            h2, h3, h4 = mills_curvatures(origin + node, h, excess)
             a1 += weight * h
             a2 += weight * h2
             a3 += weight * h3

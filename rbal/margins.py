@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtr
 
 from ._gauss import GL_NODES, GL_WEIGHTS, Z_MAX
 from ._validation import one_of, real_array
+from .losses import MAX_PANELS, NARROW
 from .saddle import Solution
 
 
@@ -77,15 +78,21 @@ def _cut_gaussian(u, mu, s, sw, kappa):
     """∫ Dξ N(u; μ + sξ, w) θ(u - κ) / H((κ - μ - sξ)/√w), eq. (DeltaDistrTrain) at zero loss.
 
     1/H = 1 + Φ/H: the first part is a Gaussian, the second lives where t = (κ - μ - sξ)/√w is not very negative, and
-    is integrated over t on panels that follow both the Gaussian and the corner at t = 0.
+    is integrated over t on panels that follow both the Gaussian and the corner at t = 0; counted from the mean of t
+    where u0 hardly varies, as ``losses.panels`` does.
     """
-    t_end = min((kappa - mu + Z_MAX * s) / sw, 1e12)
-    edges = [max((kappa - mu - Z_MAX * s) / sw, -9.0)]
-    while edges[-1] < t_end:
-        edges.append(min(edges[-1] + min(max(1.0, 0.3 * edges[-1]), 1.2 * s / sw), t_end))
+    middle = kappa - mu
+    origin = 0.0
+    if s < NARROW * max(sw, middle):
+        origin, middle = middle / sw, 0.0
+    t_end = min((middle + Z_MAX * s) / sw, 1e12)
+    edges = [max((middle - Z_MAX * s) / sw, -9.0 - origin)]
+    while edges[-1] < t_end and len(edges) < MAX_PANELS:
+        edges.append(min(edges[-1] + min(max(1.0, 0.3 * (origin + edges[-1])), 1.2 * s / sw), t_end))
     edges = np.array(edges)
     t = (edges[:-1, None] + np.diff(edges)[:, None] * GL_NODES).ravel()
-    weight = (np.diff(edges)[:, None] * GL_WEIGHTS).ravel() * _normal(kappa - sw * t, mu, s) * sw
+    weight = (np.diff(edges)[:, None] * GL_WEIGHTS).ravel() * _normal(middle - sw * t, 0.0, s) * sw
+    t += origin
     density = np.zeros(u.shape)
     above = u >= kappa
     v = (u[above] - kappa) / sw

@@ -43,15 +43,18 @@ class Metrics:
     def _z(self, label, threshold):
         """How many deviations the mean of a class lies above the threshold."""
         gap = label * 0.5 * self.r - self.b - np.asarray(threshold, float)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = gap / np.sqrt(self.q)
         return np.where((self.q == 0) & (gap == 0), 0.0, z)[()]  # a tie counts half
 
     def density(self, delta, label):
         """Probability density of the test score of class ``label`` (+1 or -1)."""
         one_of("label", label, (1, -1))
-        z = (np.asarray(delta, float) - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
-        return np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * self.q)
+        if np.any(self.q == 0):
+            raise ValueError("q must be > 0 for a density: where it is 0 every sample of a class has the same score")
+        with np.errstate(over="ignore"):
+            z = (np.asarray(delta, float) - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
+            return np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * np.sqrt(self.q))
 
     def tpr(self, threshold=0.0):
         """True positive rate (recall, sensitivity)."""
@@ -95,9 +98,9 @@ class Metrics:
     def _shortfall(self, label, kappa):
         gap = kappa - 0.5 * self.r + label * self.b
         s = np.sqrt(self.q)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = gap / s
-        positive = s * np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi) + gap * ndtr(t)
+            positive = s * np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi) + gap * ndtr(t)
         return np.where(self.q == 0, np.maximum(gap, 0.0), positive)[()]
 
     def _purity(self, label, threshold, phi_pos, *, right=True):
@@ -146,14 +149,14 @@ class Metrics:
 
     def auc(self):
         """Area under the ROC curve, P(Δ⁺ > Δ⁻)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = self.r / np.sqrt(2.0 * self.q)
         return ndtr(np.where((self.q == 0) & (self.r == 0), 0.0, z))[()]
 
     def auprc(self, phi_pos):
         """Area under the precision–recall curve, to about 1e-12."""
         phi = np.asarray(_share(phi_pos))[..., None]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             s = np.where((self.q == 0) & (self.r == 0), 0.0, self.r / np.sqrt(self.q))[..., None]
         # over scores γ = μ₊ + √q z: TPR = H(z), FPR = H(z + s), weight |dTPR| = Dz
         return _share_of(-_NODES, -_NODES - s, phi, 1.0 - phi, self.r[..., None]) @ _WEIGHTS
@@ -193,7 +196,9 @@ def _share_of(z_of, z_other, phi_of, phi_other, r):
     There the class with the higher mean wins by far, as the sign of r says.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_ratio = log_ndtr(z_other) - log_ndtr(z_of)
+        log_of, log_other = log_ndtr(z_of), log_ndtr(z_other)
+        far = np.isneginf(log_of) & np.isneginf(log_other)  # even log Φ ≈ -z²/2 is no double
+        log_ratio = np.where(far, 0.5 * (z_of - z_other) * (z_of + z_other), log_other - log_of)
         lost = np.isneginf(z_of) & np.isneginf(z_other)
         log_ratio = np.where(lost, np.where(r == 0, 0.0, np.copysign(np.inf, -r)), log_ratio)
         share = 1.0 / (1.0 + np.exp(log_ratio + (np.log(phi_other) - np.log(phi_of))))

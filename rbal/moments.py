@@ -184,7 +184,8 @@ class Moments:
         if cov is None:
             values, squares = _potts_sites(self.M, self.delta)
         elif cov.ndim == 1:
-            values, squares = cov, shift**2
+            with np.errstate(over="ignore"):
+                values, squares = cov, shift**2
         elif cov.ndim == 3:
             values, vectors = np.linalg.eigh(cov)
             squares = np.einsum("iab,ia->ib", vectors, shift.reshape(len(cov), -1)) ** 2
@@ -196,6 +197,8 @@ class Moments:
         # An eigensolver is exact to rounding in the size of what it solved; given variances are exact.
         size = 0 if cov is not None and cov.ndim == 1 else values.shape[-1]
         values, squares = values.ravel(), squares.ravel()
+        if not np.isfinite(squares.sum() + values.sum()):
+            raise ValueError(f"delta must have squares that are doubles, got {np.abs(shift).max():g}")
         floor = 10 * size * np.finfo(float).eps * np.abs(values).max()
         if values.min() < -floor:
             raise ValueError(f"cov must have no negative eigenvalue, got {values.min():g}")

@@ -10,13 +10,15 @@ import warnings
 import numpy as np
 from scipy.optimize import brentq
 
+from . import _parallel
 from ._solver import edges
 from ._validation import broadcast, in_range, number
 from .losses import HINGE
 from .moments import Moments
 from .saddle import convergence_warning
 
-ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks
+ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
+SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins
 
 
 def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
@@ -57,7 +59,8 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
     # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
     spectrum = moments._spectrum._replace(g_null=0.0, shift=float(moments._spectrum.lam[0]))
-    edges(HINGE, spectrum, alphas, float(moments.Q), bool(fit_bias), tol, 200, out)
+    for lo, hi in _parallel.pieces(len(alphas)):
+        edges(HINGE, spectrum, alphas[lo:hi], float(moments.Q), bool(fit_bias), tol, 200, out[lo:hi])
     bad = ~(out[:, 4] <= tol)
     if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin
         alone = 0.5 * np.sqrt(moments.Q * spectrum.s[0])
@@ -91,6 +94,11 @@ def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
     float or ndarray
         Infinity where no amount of data closes the gap (a direction without noise separates the classes).
 
+    Warns
+    -----
+    ConvergenceWarning
+        Where the surface is not found, as at a margin of 1e100; the size is then NaN.
+
     Examples
     --------
     >>> import rbal
@@ -111,6 +119,22 @@ def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
         lo, hi = np.log(ALPHA_RANGE)
         if gap(hi) >= 0:
             return np.inf
-        return np.exp(brentq(gap, lo, hi, xtol=1e-13, rtol=1e-13))
+        while gap(lo) < 0 and lo > np.log(SMALLEST_ALPHA):  # the size falls like 1/κ²
+            lo, hi = lo - np.log(1e6), lo
+        if not (gap(lo) >= 0 and gap(hi) < 0):
+            return np.nan
+        try:
+            return np.exp(brentq(gap, lo, hi, xtol=1e-13, rtol=1e-13))
+        except ValueError:  # a margin in between did not converge
+            return np.nan
 
-    return np.vectorize(one, otypes=[float])(kappa, rho_pos)[()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", convergence_warning())
+        sizes = np.vectorize(one, otypes=[float])(kappa, rho_pos)
+    if np.isnan(sizes).any():
+        warnings.warn(
+            f"{np.isnan(sizes).sum()} of {sizes.size} critical sizes did not converge: they are NaN",
+            convergence_warning(),
+            stacklevel=2,
+        )
+    return sizes[()]

@@ -158,7 +158,8 @@ def solve(
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
     points, out = np.array([point]), np.empty((1, N_COLUMNS))
     norm = float(moments.Q)
-    walk(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), out)
+    start = np.empty(5), -1
+    walk(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), *start, out)
     *numbers, n_iter, phase, converged = out[0].tolist()
     _warn_unless(bool(converged))
     return Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), point[0], *point[3:5], loss)
@@ -209,16 +210,26 @@ def sweep(
     columns = broadcast(**dict(zip(names, point, strict=True)))
     points = np.stack([c.ravel() for c in columns], axis=1)
     out = np.empty((len(points), N_COLUMNS))
-    given = (mode, loss_id, moments._spectrum, points, float(moments.Q), bool(fit_bias), float(tol), int(max_iter))
-    if len(points) <= CHUNK:  # one walk: nothing to share between cores
-        walk(*given, out)
-    else:
-        _parallel.run(walk_parallel, *given, CHUNK, out)
+    settings = float(moments.Q), bool(fit_bias), float(tol), int(max_iter)
+    _walks((mode, loss_id, moments._spectrum), points, settings, out)
     *numbers, n_iter, phase, converged = (column.reshape(columns[0].shape) for column in out.T)
     converged = converged.astype(bool)
     _warn_unless(converged)
     phase = np.array(PHASES)[phase.astype(int)]
     return Solution(*numbers, n_iter.astype(int), phase, converged, columns[0], *columns[3:5], loss)
+
+
+def _walks(kind, points, settings, out):
+    """Walks of CHUNK points each, a few steps of a few walks at a time."""
+    n = -(-len(points) // CHUNK)
+    y, phase = np.empty((n, 5)), np.full(n, -1)
+    if n == 1:  # nothing to share between cores
+        for lo, hi in _parallel.pieces(len(points)):
+            phase[0] = walk(*kind, points[lo:hi], *settings, y[0], phase[0], out[lo:hi])
+        return
+    for walks in _parallel.pieces(n):
+        for steps in _parallel.pieces(CHUNK):
+            _parallel.run(walk_parallel, *kind, points, *settings, CHUNK, walks, steps, y, phase, out)
 
 
 def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter):

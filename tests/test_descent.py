@@ -161,7 +161,8 @@ def test_walk_stays_among_the_zero_loss_weights():
     J, b, _ = problem.largest_margin()
     angles = []
     for _ in range(4000 if hasattr(walk, "py_func") else 400):
-        J, b = walk(problem.X, problem.y, problem.kappa, J, b, rng.normal(size=(3, 2)), np.zeros(3), rng.random((3, 2)))
+        draws = rng.normal(size=(3, 2)), np.zeros(3), rng.random((3, 2))
+        J, b = walk(problem.X, problem.y, problem.kappa, J, b, J @ J, *draws)
         assert (problem.margins(J, b) >= problem.kappa - 1e-12).all()
         assert J @ J == pytest.approx(1.0)
         angles.append((np.arctan2(J[1], J[0]), b))

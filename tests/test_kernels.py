@@ -390,8 +390,11 @@ def test_walk_solves_point_after_point():
     spectrum, C, delta, L = system()
     points = np.array([[0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.0, 1.0, 0.5]])
     out = np.empty((3, _solver.N_COLUMNS))
-    _solver.walk(UNSAT, HINGE, spectrum, points[:2], 1.0, True, 1e-10, 100, out[:2])
-    _solver.walk(RIDGE, HINGE, spectrum, points[2:], 1.0, True, 1e-10, 100, out[2:])
+    y = np.empty(5)
+    phase = _solver.walk(UNSAT, HINGE, spectrum, points[:2], 1.0, True, 1e-10, 100, y, -1, out[:2])
+    _solver.walk(RIDGE, HINGE, spectrum, points[2:], 1.0, True, 1e-10, 100, np.empty(5), -1, out[2:])
+    assert phase == UNSAT
+    assert math.exp(y[LOG_Q]) == out[1, 0]
     np.testing.assert_array_equal(out[:, 12:], [[SAT, 1], [UNSAT, 1], [UNSAT, 1]])
     for q, r, _, x, *hats in out[1:, :8]:
         norm, *expected = naive.weight_side(C, delta, L, *hats)

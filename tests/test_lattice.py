@@ -567,6 +567,7 @@ def test_sampler_started_at_equilibrium_does_not_drift(shipped):
         V = v.reshape(2, 27).astype(np.int8)
         _fold.run(
             V,
+            *_fold.weigh(V, shipped._tables, target),
             rng.random((20, 2, 27)),
             rng.random((20, _fold.N_EXCHANGES, 2)),
             shipped._tables,

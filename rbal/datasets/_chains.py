@@ -6,6 +6,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
+from .. import _parallel
 from .._validation import positive_int, real_array
 from . import _fold
 
@@ -63,7 +64,9 @@ def chain(rng, tables, target, n_samples, burn_in, thin):
     for sample in range(-1, n_samples):
         sweeps = burn_in if sample < 0 else thin
         uniforms, swaps = rng.random((sweeps, 2, N)), rng.random((sweeps, _fold.N_EXCHANGES, 2))
-        _fold.run(V, uniforms, swaps, tables, target, trace[done : done + sweeps])
+        w, b = _fold.weigh(V, tables, target)  # afresh for each sample, so that rounding does not build up
+        for lo, hi in _parallel.pieces(sweeps):
+            _fold.run(V, w, b, uniforms[lo:hi], swaps[lo:hi], tables, target, trace[done + lo : done + hi])
         done += sweeps
         if sample >= 0:
             kept[sample] = V

@@ -296,17 +296,23 @@ def exchanges(V, w, b, uniforms, tables, target):
 
 
 @jit
-def run(V, uniforms, swaps, tables, target, trace):
-    """Sweeps of heat bath and exchanges over V (2, N), in place.
+def weigh(V, tables, target):
+    """Weights of all structures for both sequences, and of all orientations, as ``run`` takes and changes them."""
+    w, b = np.empty((2, tables.contacts.shape[0])), np.empty(target.docks.shape[0])
+    for k in range(2):
+        relative_weights(V[k], target.X, tables.pairs, tables.contacts, target.natives[k], math.inf, w[k])
+    docking_weights(V, target.X, target.docks, b)
+    return w, b
+
+
+@jit
+def run(V, w, b, uniforms, swaps, tables, target, trace):
+    """Sweeps of heat bath and exchanges over V (2, N) and its weights, in place.
 
     uniforms (sweeps, 2, N) and swaps (sweeps, N_EXCHANGES, 2) are uniform on [0, 1); trace (sweeps, 5) receives the
     energies of both sequences, log p_nat of both, and log p_int without its exponent.
     """
     X, pairs, contacts = target.X, tables.pairs, tables.contacts
-    w, b = np.empty((2, contacts.shape[0])), np.empty(target.docks.shape[0])
-    for k in range(2):  # afresh in each call, so that rounding does not build up
-        relative_weights(V[k], X, pairs, contacts, target.natives[k], math.inf, w[k])
-    docking_weights(V, X, target.docks, b)
     for t in range(uniforms.shape[0]):
         for k in range(2):
             heat_bath(k, V, w, b, uniforms[t, k], tables, target)

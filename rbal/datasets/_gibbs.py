@@ -14,6 +14,7 @@ from tqdm.auto import tqdm
 from .._gauss import jit
 from ._latent import search
 
+AT_ONCE = 5 * 10**7  # terms that a compiled call adds up, in some tenths of a second: after it Ctrl-C is heard
 ENUMERABLE = 2**18  # configurations that are summed over one by one
 
 
@@ -67,9 +68,13 @@ def sweep(X, local, couplings, uniforms):
 
 def advance(X, fields, couplings, n_sweeps, rng):
     """Let all chains run, in place."""
-    local = local_fields(X, fields, couplings)
+    some = max(1, AT_ONCE // (X.shape[1] * fields.size))
+    parts = [slice(first, first + some) for first in range(0, len(X), some)]
+    local = [local_fields(X[part], fields, couplings) for part in parts]
     for _ in range(n_sweeps):
-        sweep(X, local, couplings, rng.random(X.shape))
+        uniforms = rng.random(X.shape)
+        for part, own in zip(parts, local, strict=True):
+            sweep(X[part], own, couplings, uniforms[part])
 
 
 @jit

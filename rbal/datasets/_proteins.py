@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from .. import _parallel
 from .._validation import positive_int, real_array, states
 from . import _fold, _walks
 from ._fetch import DataError
@@ -243,8 +244,10 @@ def p_nat(sequences, structures, native, *, energy=None):
     """
     E = default_energy(energy)
     V = residues("sequences", sequences, structures.walks.shape[1], len(E))
-    tables = structures._tables
-    return np.exp(_fold.log_p(V, E, tables.pairs, tables.contacts, position("native", native, structures)))
+    tables, place, log_p = structures._tables, position("native", native, structures), np.empty(len(V))
+    for lo, hi in _parallel.pieces(len(V)):
+        log_p[lo:hi] = _fold.log_p(V[lo:hi], E, tables.pairs, tables.contacts, place)
+    return np.exp(log_p)
 
 
 # ---- checks at the door
