@@ -37,7 +37,7 @@ export default {
   name: "tradeoff",
   title: "Balance against performance",
   intro:
-    "Trained on balanced data, some margin is best: for these spins, of equal variance, the largest; for features of " +
+    "Trained on balanced data, some margin is best: for the spins, of equal variance, the largest; for features of " +
     "unequal variance, as in all other sets, a finite one (the top of the green curve). Trained on others, a large " +
     "margin fails. The shaded window is where more than half of what was learnt at balance is kept: drag the margin " +
     "to the right and watch it close.",
