@@ -751,6 +751,31 @@ def test_without_scripts_and_on_paper(browser, origin):
         assert ground == "rgb(255, 255, 255)"
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize("served", [True, False], ids=["served", "as a file"])
+def test_live_where_served_and_a_still_as_a_file(served, chromium, tmp_path):
+    # what the preface and the page of explorers say of a copy without a server
+    shutil.copytree(EXPLORER, tmp_path / "explorer")
+    (tmp_path / "page.html").write_text(
+        '<!doctype html><title>t</title><script type="module" src="explorer/index.js"></script>'
+        '<rbal-explorer name="tradeoff" id="explorer-tradeoff"><div class="rbal-static">'
+        '<img src="explorer/static/tradeoff.svg" alt="still"></div></rbal-explorer>',
+        encoding="utf-8",
+    )
+    tab = chromium.new_page()
+    try:
+        with serve(tmp_path) as address:
+            tab.goto(address + "page.html" if served else (tmp_path / "page.html").as_uri(), wait_until="load")
+            if served:
+                tab.wait_for_selector("rbal-explorer.x-live", timeout=120_000)
+            else:
+                tab.wait_for_timeout(2_000)
+                assert tab.locator("rbal-explorer.x-live").count() == 0
+            assert tab.locator("img").first.evaluate("e => e.complete && e.naturalWidth > 0")
+    finally:
+        tab.close()
+
+
 @pytest.fixture(scope="session")
 def axe():
     """Source of the accessibility checker."""
