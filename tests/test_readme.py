@@ -64,3 +64,19 @@ def test_the_figure_shows_what_its_caption_says():
     windows = [np.sum(curve - 0.5 > 0.5 * (curve[90] - 0.5)) for curve in ba]
     assert all(np.diff(peaks) > 0.001)
     assert all(np.diff(windows) < 0)
+
+
+def test_every_chapter_opens_with_its_question():
+    # so the preface says; and that the chapter on strategies ends in a short answer
+    chapters = sorted((ROOT / "notebooks").glob("*.md"))
+    assert len(chapters) > 10
+    for path in chapters:
+        opening = path.read_text(encoding="utf-8").split("```{code-cell}")[0]
+        assert "```{admonition} The question" in opening, path.name
+    assert "```{admonition} The short answer" in (ROOT / "notebooks" / "09_strategies.md").read_text(encoding="utf-8")
+
+
+def test_notation_has_every_metric():
+    notation = (ROOT / "book" / "notation.md").read_text(encoding="utf-8")
+    for name in vars(rbal.Metrics):
+        assert name.startswith("_") or f"`{name}`" in notation, name
