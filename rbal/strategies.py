@@ -303,7 +303,8 @@ def _score(metric, phi_pos):
     """Function from Metrics to numbers, and whether more is better (+1) or less (-1)."""
     if callable(metric):
         return metric, 1.0
-    names = [n for n in vars(Metrics) if not n.startswith("_") and n not in ("density", "roc", "prc", "best_threshold")]
+    no_number = ("density", "roc", "prc", "best_threshold", "test_loss")  # or one more argument
+    names = [n for n in vars(Metrics) if not n.startswith("_") and n not in no_number]
     method = getattr(Metrics, one_of("metric", metric, names))
     needs_share = "phi_pos" in inspect.signature(method).parameters
     return (lambda m: method(m, phi_pos) if needs_share else method(m)), -1.0 if metric in LOWER_IS_BETTER else 1.0

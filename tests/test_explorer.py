@@ -243,6 +243,45 @@ def test_window_holds_half_of_the_gain(javascript):
             assert abs((ba - 0.5) - 0.5 * (peak - 0.5)) < 1e-6, (kappa, edge)
 
 
+def test_narrow_windows_are_exact_and_narrower_ones_a_bound(javascript):
+    # the search used to end at 4.2e-7 and show that as the width, for three of the data sets at κ = 20
+    body = """
+        const m = solver.makeMoments(data);
+        return [5, 6, 7, 20].map((kappa) => strategies.tradeoffWindow(m, 2, { kappa }, 1e-6));
+    """
+    moments = SETS["spins"]
+    *narrow, none = javascript(body, as_json(moments))
+    for kappa, window in zip((5.0, 6.0, 7.0), narrow, strict=True):
+        # at this width W both edges are log(α⁻/α⁺) = ±2W from balance
+        ratio = np.exp(2.0 * window["width"])
+        half, peak = (rbal.solve(moments, 2.0, 2.0 * c, kappa).metrics.ba() - 0.5 for c in (ratio, 1.0))
+        assert window["resolved"]
+        assert abs(half / peak - 0.5) < 2e-4, kappa
+    assert 1e-5 < narrow[0]["width"] < 1e-4
+    assert 1e-7 < narrow[1]["width"] < 1e-6
+    assert 1e-10 < narrow[2]["width"] < 1e-8
+    assert none["width"] == 0
+    assert not none["resolved"]
+    near = rbal.solve(moments, 2.0, 2.0 * np.exp(1e-10), 20.0).metrics.ba()
+    assert near - 0.5 < 0.01 * (none["peak"] - 0.5)
+
+
+def test_what_the_tradeoff_explorer_says_of_its_window(javascript):
+    body = """
+        const { default: explorer } = await import(base + "explorers/tradeoff.js");
+        const said = (kappa) => {
+          const state = { data: "ising", kappa, alpha_pos: 2, stretch: 1, probe: 0.6 };
+          const result = explorer.compute(state, { ising: data });
+          return Object.fromEntries(explorer.readout(result, state).map(([name, value]) => [name, value]));
+        };
+        return [2, 6, 20].map(said);
+    """
+    wide, narrow, none = javascript(body, SHIPPED["ising"])
+    assert 0.1 < float(wide["window W"]) < 0.3
+    assert narrow["window W"] == "5.2e−7"
+    assert none["window W"] == "< 1.0e−10"
+
+
 # ---- what is shipped
 
 
@@ -710,6 +749,31 @@ def test_without_scripts_and_on_paper(browser, origin):
         assert not tab.locator("#x-metrics-kappa").is_visible()
         ground = tab.locator(".x-explorer").first.evaluate("e => getComputedStyle(e).backgroundColor")
         assert ground == "rgb(255, 255, 255)"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("served", [True, False], ids=["served", "as a file"])
+def test_live_where_served_and_a_still_as_a_file(served, chromium, tmp_path):
+    # what the preface and the page of explorers say of a copy without a server
+    shutil.copytree(EXPLORER, tmp_path / "explorer")
+    (tmp_path / "page.html").write_text(
+        '<!doctype html><title>t</title><script type="module" src="explorer/index.js"></script>'
+        '<rbal-explorer name="tradeoff" id="explorer-tradeoff"><div class="rbal-static">'
+        '<img src="explorer/static/tradeoff.svg" alt="still"></div></rbal-explorer>',
+        encoding="utf-8",
+    )
+    tab = chromium.new_page()
+    try:
+        with serve(tmp_path) as address:
+            tab.goto(address + "page.html" if served else (tmp_path / "page.html").as_uri(), wait_until="load")
+            if served:
+                tab.wait_for_selector("rbal-explorer.x-live", timeout=120_000)
+            else:
+                tab.wait_for_timeout(2_000)
+                assert tab.locator("rbal-explorer.x-live").count() == 0
+            assert tab.locator("img").first.evaluate("e => e.complete && e.naturalWidth > 0")
+    finally:
+        tab.close()
 
 
 @pytest.fixture(scope="session")

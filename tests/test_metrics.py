@@ -157,6 +157,128 @@ def test_gen_loss_against_quadrature(q, r, b, kappa):
     assert rbal.Metrics(q, r, b).gen_loss(0.2, kappa) == pytest.approx(expected, rel=1e-8)
 
 
+# ---- the mean of any test loss
+
+
+def zero_one(delta, y):
+    return y * delta < 0
+
+
+def hinge(kappa):
+    return lambda delta, y: np.maximum(0.0, kappa - y * delta)
+
+
+def logistic(delta, y):
+    return np.logaddexp(0.0, -y * delta)
+
+
+@pytest.mark.parametrize(
+    "order", [(1.0, 2.0, 0.5), (0.84, -0.3, 0.5), (1e-6, 0.3, 0.1), (1e6, 3.0, 2.0), (1.0, 20.0, 0.0), (0.0, 1.0, 0.3)]
+)
+def test_test_loss_is_the_closed_forms(order):
+    m, phi = rbal.Metrics(*order), 0.2
+    q, r, b = order
+    square = q + phi * (1 - r / 2 + b) ** 2 + (1 - phi) * (1 - r / 2 - b) ** 2
+    np.testing.assert_allclose(m.test_loss(zero_one, phi), m.gen_error(phi), rtol=1e-11)
+    for kappa in (0.0, 0.7, -1.3, 5.0):
+        np.testing.assert_allclose(m.test_loss(hinge(kappa), phi), m.gen_loss(phi, kappa), rtol=1e-10, atol=1e-18)
+    np.testing.assert_allclose(m.test_loss(lambda delta, y: (1 - y * delta) ** 2, phi), square, rtol=1e-11)
+
+
+def test_test_loss_finds_a_kink_anywhere():
+    # also close to the end of a panel, where the nodes of a Gauss rule would miss it
+    m = rbal.Metrics(1.0, 0.0, 0.0)
+    near = np.arange(-6.0, 7.0)
+    spots = np.r_[np.random.default_rng(8).uniform(-6, 6, 300), near + 1e-3, near - 1e-4, near + 1e-7, near + 0.5]
+    for spot in spots:
+        assert abs(m.test_loss(lambda delta, y, spot=spot: delta > spot, 0.3) - norm.sf(spot)) < 1e-12, spot
+        ramp = m.test_loss(lambda delta, y, spot=spot: np.maximum(spot - delta, 0), 0.3)
+        assert abs(ramp - m.gen_loss(1.0, spot)) < 1e-11, spot
+
+
+@pytest.mark.parametrize(("order", "phi", "threshold"), SCORES, ids=str)
+def test_test_loss_against_quadrature(order, phi, threshold):
+    q, r, b = order
+
+    def class_mean(y):
+        mu, s = y * r / 2 - b, np.sqrt(q)
+        ends = [quad(lambda d: logistic(d, y) * norm.pdf(d, mu, s), *ab, epsabs=1e-13, epsrel=1e-13)
+                for ab in ((mu - 12 * s, mu), (mu, mu + 12 * s))]  # fmt: skip
+        return sum(value for value, _ in ends)
+
+    expected = phi * class_mean(+1) + (1 - phi) * class_mean(-1)
+    assert rbal.Metrics(*order).test_loss(logistic, phi) == pytest.approx(expected, rel=1e-11)
+
+
+def test_test_loss_against_draws(draws):
+    metrics, phi, _, y, scores = draws
+    label = 2 * y - 1
+    costs = np.where(label > 0, 10.0, 1.0) * np.minimum(2.0, logistic(scores, label))  # two kinks, unequal classes
+
+    def g(delta, y):
+        return (10.0 if y > 0 else 1.0) * np.minimum(2.0, logistic(delta, y))
+
+    assert_within_4_standard_errors(metrics.test_loss(g, phi), costs.mean(), costs.mean(axis=1))
+
+
+def test_test_loss_broadcasts(monkeypatch):
+    monkeypatch.setattr(rbal.metrics, "_BLOCK", 7)  # several blocks, the last one short
+    rng = np.random.default_rng(3)
+    m = rbal.Metrics(rng.uniform(0.1, 9, (5, 1, 2)), rng.uniform(-1, 5, (4, 1)), rng.normal(size=2))
+    phi = np.array([0.1, 0.6])
+    found = m.test_loss(hinge(1.0), phi)
+    assert found.shape == (5, 4, 2)
+    np.testing.assert_allclose(found, m.gen_loss(phi, 1.0), rtol=1e-10)
+    assert rbal.Metrics(np.ones(0), 1.0, 0.0).test_loss(zero_one, 0.1).shape == (0,)
+    np.testing.assert_allclose(
+        rbal.Metrics(1.0, 2.0, 0.5).test_loss(lambda delta, y: 3, [0.1, 0.9]), [3, 3], rtol=1e-12
+    )
+    assert np.ndim(rbal.Metrics(1.0, 2.0, 0.5).test_loss(zero_one, 0.1)) == 0
+
+
+def test_test_loss_in_the_tails():
+    # the mean of exp(-yΔ) sits √q deviations below that of the score
+    m = rbal.Metrics(144.0, 1.0, 0.0)
+    exact = np.exp(-0.5 + 72)
+    assert m.test_loss(lambda delta, y: np.exp(-y * delta), 0.5) == pytest.approx(exact, rel=1e-10)
+    far = rbal.Metrics(1.0, 60.0, 0.0)
+    assert far.test_loss(zero_one, 0.5) == pytest.approx(norm.sf(30), rel=1e-9)
+
+
+NOISE = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize(
+    ("g", "error", "message"),
+    [
+        ("hinge", TypeError, "g must be a function of a score and a label, got str"),
+        (lambda delta, y: delta[0], ValueError, "g must return one value for each score, got shape"),
+        (lambda delta, y: np.where(delta > 1, np.nan, 0.0), ValueError, "g must be finite, got nan"),
+        (lambda delta, y: "no", TypeError, "g must be numeric, got str"),
+        (lambda delta, y: NOISE.normal(size=delta.shape), ValueError, "panels of any width can find"),
+        (lambda delta, y: 1 / np.abs(delta + 0.1), ValueError, "panels of any width can find"),
+        (lambda delta, y: np.exp(np.minimum(0.49 * delta**2, 600)), ValueError, "more slowly than a Gaussian"),
+    ],
+)
+def test_test_loss_refuses(g, error, message):
+    with pytest.raises(error, match=message):
+        rbal.Metrics(1.0, 2.0, 0.5).test_loss(g, 0.1)
+
+
+def test_test_loss_names_a_wrong_share():
+    with pytest.raises(ValueError, match="phi_pos must be >= 0 and <= 1"):
+        rbal.Metrics(1.0, 2.0, 0.5).test_loss(zero_one, 1.5)
+
+
+def test_test_loss_is_a_function_for_best_mixing_not_a_name():
+    classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    with pytest.raises(ValueError, match="metric must be one of"):
+        rbal.strategies.best_mixing(classes, 0.5, 5.0, 0.5, metric="test_loss")
+    by_loss = rbal.strategies.best_mixing(classes, 0.5, 5.0, 0.5, metric=lambda m: -m.test_loss(hinge(0.5), 0.5))
+    by_name = rbal.strategies.best_mixing(classes, 0.5, 5.0, 0.5, metric=lambda m: -m.gen_loss(0.5, 0.5))
+    assert by_loss.c == pytest.approx(by_name.c, rel=1e-3)
+
+
 # ---- identities
 
 orders = st.tuples(st.floats(1e-3, 1e3), st.floats(-20, 20), st.floats(-20, 20))

@@ -294,10 +294,29 @@ def test_window_against_root_finding(kappa, data):
     low, high = ui.curves["window"]
     assert low == pytest.approx(brentq(lambda rho: above(rho) - gain / 2, 0.021, 0.5), abs=1e-5)
     assert high == pytest.approx(brentq(lambda rho: above(rho) - gain / 2, 0.5, 0.979), abs=1e-5)
-    assert ui.curves["width"] == high - low
+    assert ui.curves["width"] == pytest.approx(high - low, abs=1e-15)
     assert ui.curves["ba_at_balance"] == pytest.approx(0.5 + gain, abs=1e-9)
     box = ui._window.get_paths()[0].vertices[:, 0]
     assert (box.min(), box.max()) == pytest.approx((low, high))
+
+
+def test_a_narrow_window_is_as_exact_as_a_wide_one():
+    ui = widgets.tradeoff("ising", kappa=6.0)  # the share at the edge, to 1e-6, used to be all that was known of it
+    width = ui.curves["width"]
+    assert 1e-7 < width < 1e-6
+    peak, edge = (rbal.solve(SPINS, 2.0, 2.0 * (1 + size), 6.0).metrics.ba() - 0.5 for size in (0.0, 2.0 * width))
+    assert edge == pytest.approx(0.5 * peak, rel=1e-4)
+    assert ui.curves["text"] == f"W = {width:.3g}"
+
+
+def test_a_window_too_narrow_is_a_bound():
+    even = rbal.Moments.real(np.full(50, 0.05), np.full(50, -0.05), np.full(50, 0.1))
+    ui = widgets.tradeoff(even, kappa=6.0)
+    assert ui.curves["width"] == 0.0
+    assert "narrower than 1e-10" in ui.summary.value
+    assert "W < 1e-10" in ui.curves["text"]
+    near = rbal.solve(even, 2.0, 2.0 * (1 + 2e-10), 6.0).metrics.ba() - 0.5
+    assert near < 0.5 * (ui.curves["ba_at_balance"] - 0.5)
 
 
 def test_window_wider_than_the_picture():

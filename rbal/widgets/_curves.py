@@ -6,6 +6,7 @@ import numpy as np
 from ipywidgets import Button, Checkbox, HBox, Layout
 from matplotlib.collections import PolyCollection
 from scipy.optimize import brentq
+from scipy.special import logit
 
 from .. import plotting, saddle
 from .._validation import one_of
@@ -15,6 +16,7 @@ from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
 
 POINTS = 63  # fewer than 64: one walk, each point from its neighbour; odd, so that balance is among them
 SHARES = (0.02, 0.98)
+NEAR, NARROWEST = -23.0, 1e-10  # log |log(α⁻/α⁺)| as close to balance as the solver can tell, and the width there
 
 METRICS = {
     "ba": ("BA", plotting.BLUE),
@@ -160,27 +162,35 @@ class TradeoffExplorer(DataExplorer):
         ba = sols.metrics.ba()
         centre = rho.size // 2
         gain = ba[centre] - 0.5
-        low, high = 0.5, 0.5  # where nothing is learnt there is nothing to lose
+        before = after = 0.0  # where nothing is learnt there is nothing to lose
         if gain > 1e-6:
-            low, high = (self._edge(moments, rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
+            before, after = (self._edge(moments, rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
         self.curves = {
             "rho_neg": rho, "ba": ba, "best_ba": sols.metrics.best_ba(), "phase": sols.phase,
-            "ba_at_balance": float(ba[centre]), "window": (low, high), "width": high - low,
+            "ba_at_balance": float(ba[centre]), "window": (0.5 - before, 0.5 + after), "width": before + after,
         }  # fmt: skip
         self._draw_curves()
 
     def _edge(self, moments, rho, ba, level, side):
-        """Share at which half of the gain is lost, on one side of balance; NaN outside of the picture."""
+        """Distance from ½ of the share at which half of the gain is lost, on one side; NaN outside of the picture.
+
+        It is sought in the logarithm of |log(α⁻/α⁺)|, so that a narrow window is as exact as a wide one. Where half is
+        lost closer to balance than the solver can tell, the distance is 0.
+        """
         order = np.arange(rho.size // 2, rho.size) if side > 0 else np.arange(rho.size // 2, -1, -1)
         below = np.flatnonzero(ba[order] < level)
         if below.size == 0:
             return np.nan
         pos, kappa = self.alpha_pos.value, self.kappa.value
 
-        def above(share):
-            return saddle.solve(moments, pos, pos * share / (1.0 - share), kappa).metrics.ba() - level
+        def above(t):
+            return saddle.solve(moments, pos, pos * np.exp(side * np.exp(t)), kappa).metrics.ba() - level
 
-        return float(brentq(above, rho[order[below[0] - 1]], rho[order[below[0]]], xtol=1e-6))
+        inner, outer = (float(abs(logit(rho[order[k]]))) for k in (below[0] - 1, below[0]))
+        near, far = (np.log(inner) if inner > 0.0 else NEAR), np.log(outer)
+        if above(near) <= 0.0:
+            return 0.0
+        return 0.5 * np.tanh(0.5 * np.exp(brentq(above, near, far, xtol=1e-6)))
 
     def _draw_curves(self):
         c = self.curves
@@ -199,7 +209,10 @@ class TradeoffExplorer(DataExplorer):
     def _write(self):
         c, kappa = self.curves, self.kappa.value
         open_ended = np.isnan(c["width"])
-        width = f"W > {np.ptp(c['rho_neg']):.2f}" if open_ended else f"W = {c['width']:.3f}"
+        narrow = c["width"] == 0.0 and c["ba_at_balance"] > 0.5 + 1e-6
+        width = f"W < {NARROWEST:.0e}" if narrow else f"W = {c['width']:.3g}"
+        if open_ended:
+            width = f"W > {np.ptp(c['rho_neg']):.2f}"
         rows = [
             (f"κ = {kappa:.2f}", plotting.BLUE),
             (f"peak BA {c['ba_at_balance']:.3f}", None),
@@ -212,6 +225,7 @@ class TradeoffExplorer(DataExplorer):
         self._readout.write(rows)
         c["kappa"], c["text"] = kappa, width
         where = "wider than the picture" if open_ended else "from ρ⁻ = {:.4f} to {:.4f}".format(*c["window"])
+        where = f"narrower than {NARROWEST:.0e}" if narrow else where
         self.summary.value = (
             f"Balanced accuracy {c['ba_at_balance']:.4f} at balance; more than half of what it has above ½ is left in "
             f"the shaded window, {where}."

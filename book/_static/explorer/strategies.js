@@ -87,27 +87,35 @@ function reach(height, grid, heights, t, enough, side) {
   return good;
 }
 
-const NEAR = -14; // of log |log(α⁻/α⁺)|: closer to balance than any window
+const NEAR = -23; // of log |log(α⁻/α⁺)|: a ratio of 1 + 1e-10, about as close to balance as the solver can tell
 const FAR = 2; // a ratio of 1600
+
+/** No window narrower than this is resolved: its width is then 0, and what is shown is this bound. */
+export const NARROWEST = 1e-10;
 
 /**
  * The window in which BA is more than half as far above ½ as it is at balance, in shares ρ⁻ of negatives, for a fixed
- * number of positives. Its edges are sought in the logarithm of |log(α⁻/α⁺)|.
+ * number of positives. Its edges are sought in the logarithm of |log(α⁻/α⁺)|, so that a narrow one is as exact as a
+ * wide one, down to NARROWEST.
  *
- * @returns {{low: number, high: number, width: number, peak: number}}
+ * @returns {{low: number, high: number, width: number, peak: number, resolved: boolean}}
  */
 export function tradeoffWindow(moments, alphaPos, rest, tolerance = 1e-5) {
   const next = walker(moments);
   const ba = (alphaNeg) => Metrics.of(next({ ...rest, alphaPos, alphaNeg })).ba();
   const peak = ba(alphaPos);
-  const [low, high] = [-1, 1].map((side) => {
+  // distance of each edge from ½, which the shares themselves would lose to rounding
+  const [below, above] = [-1, 1].map((side) => {
     const gain = (m) => ba(alphaPos * Math.exp(side * Math.exp(m))) - 0.5 - 0.5 * (peak - 0.5);
-    return 1 / (1 + Math.exp(-side * Math.exp(fallsThrough(gain, NEAR, FAR, 0.5 * (peak - 0.5), tolerance))));
+    const m = fallsThrough(gain, NEAR, FAR, 0.5 * (peak - 0.5), tolerance);
+    return m === NEAR ? 0 : 0.5 * Math.tanh(0.5 * Math.exp(m));
   });
-  return { low, high, width: high - low, peak };
+  const resolved = below > 0 && above > 0;
+  const width = resolved ? below + above : 0;
+  return { low: 0.5 - below, high: 0.5 + above, width, peak, resolved };
 }
 
-/** Where a falling function passes 0, by secants kept in a bracket (Illinois); the far end if it does not. */
+/** Where a falling function passes 0, by secants kept in a bracket (Illinois); an end if it does so beyond it. */
 function fallsThrough(f, near, far, atNear, tolerance) {
   let [a, fa, b, fb] = [near, atNear, far, f(far)];
   if (!(fb < 0)) return far;
@@ -125,5 +133,5 @@ function fallsThrough(f, near, far, atNear, tolerance) {
       fa *= 0.5;
     }
   }
-  return 0.5 * (a + b);
+  return a === near && !(f(near) > 0) ? near : 0.5 * (a + b); // atNear is what it would be at balance
 }

@@ -5,7 +5,7 @@
 import { Metrics } from "../metrics.js";
 import { fixed, show } from "../plot.js";
 import { solve, sweep } from "../solver.js";
-import { tradeoffWindow } from "../strategies.js";
+import { NARROWEST, tradeoffWindow } from "../strategies.js";
 import {
   dataChoice,
   geomspace,
@@ -28,6 +28,8 @@ const point = (state, rho, kappa = state.kappa) => ({
 
 // Peak and width over all margins, for the last data and size: they do not depend on the margin at hand.
 let windows = { key: "", curve: [] };
+/** Width of a window, or the bound below which it is not resolved. */
+const widthOf = (window) => (window.resolved ? show(window.width, 4) : `< ${show(NARROWEST)}`);
 const keyOf = (state) => [state.data, state.stretch, state.alpha_pos].join(" ");
 
 /** @type {import("../explorer.js").Definition} */
@@ -35,9 +37,10 @@ export default {
   name: "tradeoff",
   title: "Balance against performance",
   intro:
-    "A larger margin makes a better classifier of balanced data and a worse one of all others. The shaded window " +
-    "is where more than half of what was learnt at balance is kept. Drag the margin and watch the peak rise and " +
-    "the window close.",
+    "Trained on balanced data, some margin is best: for the spins, of equal variance, the largest; for features of " +
+    "unequal variance, as in all other sets, a finite one (the top of the green curve). Trained on others, a large " +
+    "margin fails. The shaded window is where more than half of what was learnt at balance is kept: drag the margin " +
+    "to the right and watch it close.",
   controls: (moments) => [
     dataChoice(moments),
     kappaSlider(),
@@ -121,7 +124,7 @@ export default {
         pick: (x) => change({ probe: Math.min(Math.max(Math.round(x * 100) / 100, 0.02), 0.98) }),
       },
       {
-        summary: `Balanced accuracy at balance and width of the window against the margin; at ${show(state.kappa, 3)} they are ${fixed(window.peak)} and ${show(window.width, 3)}.`,
+        summary: `Balanced accuracy at balance and width of the window against the margin; at ${show(state.kappa, 3)} they are ${fixed(window.peak)} and ${widthOf(window)}.`,
         x: { min: MARGINS[0], max: MARGINS.at(-1), log: true, label: "margin κ", short: "κ" },
         y: { min: 0, max: 1, label: "the trade-off", ticks: [0, 0.5, 1] },
         rules: [{ x: state.kappa, dash: "3 3" }],
@@ -142,7 +145,7 @@ export default {
     const m = Metrics.of(probe);
     return [
       ["BA at balance", fixed(window.peak, 4)],
-      ["window W", show(window.width, 4)],
+      ["window W", widthOf(window)],
       ["from ρ⁻", fixed(window.low, 4)],
       ["to ρ⁻", fixed(window.high, 4)],
       [`BA at ${fixed(state.probe, 2)}`, fixed(m.ba(), 4), "vermillion"],
