@@ -244,7 +244,7 @@ class LinearSVM(_LinearClassifier):
     loss : {"hinge", "squared_hinge", "square", "logistic"}
         Loss of the margin u: (1 - u)₊, (1 - u)₊², (1 - u)², log(1 + e⁻ᵘ).
     fit_bias : bool
-        Whether to fit the bias b, without a penalty on it.
+        Whether to fit the bias b, without a penalty on it. Without it, centre the data if you want the theory's b = 0.
     n_states : int, optional
         Q for categorical features coded 0 … Q-1, one-hot encoded in the zero-sum gauge; None for real features.
     tol : float

@@ -126,7 +126,9 @@ def solve(
     weight_pos, weight_neg : float
         Factors on the loss of each class: class weights, or multiplicities of oversampling.
     fit_bias : bool
-        Whether a bias is trained; without it b = 0, which is the midpoint of the data.
+        Whether a bias is trained; without it b = 0, which is the midpoint of the data. A machine without an intercept
+        is this only for data centred at the midpoint M. On others it makes a bias of its weights along M, and
+        becomes, for many features, one with a free bias whose shift and covariance are projected orthogonal to M.
     tol : float
         Residual at which to stop.
     max_iter : int

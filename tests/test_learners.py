@@ -279,6 +279,59 @@ def test_svm_lands_on_the_theory(loss_name, fit_bias):
     assert (np.abs(np.mean(found, axis=0) - [sol.q, sol.r, sol.b]) <= 4 * error + 2 / D).all()
 
 
+# ---- no intercept, on data that are not centred
+
+
+def orthogonal_to(vector):
+    """Projection that takes away what lies along a vector."""
+    return np.eye(len(vector)) - np.outer(vector, vector) / (vector @ vector)
+
+
+@pytest.mark.parametrize("loss_name", ["hinge", "logistic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_bias_the_minimum_is_that_of_projected_data_with_one(loss_name, seed):
+    # the two inequalities of Prop. "Weights that play the bias", which hold for any data set
+    rng = np.random.default_rng(seed)
+    L, lam = 40, 0.3
+    M, delta = rng.normal(size=L), rng.normal(size=L)
+    y = np.repeat([1, -1], [L, 3 * L])
+    X = M + np.outer(y, delta) / (2 * np.sqrt(L)) + rng.normal(size=(4 * L, L))
+    P, mu = orthogonal_to(M), M @ M / L
+    bare = rbal.LinearSVM(lam=lam, loss=loss_name, fit_bias=False, tol=1e-7).fit(X, y)
+    free = rbal.LinearSVM(lam=lam, loss=loss_name, tol=1e-7).fit(X @ P, y)
+    b = np.array([-bare.J_ @ M / np.sqrt(L), free.b_])
+    bound = np.abs(b) * np.abs((X - M) @ M / (M @ M)).sum() + lam * b**2 / (2 * mu)
+    assert free.objective_ <= bare.objective_ + bound[0] + 1e-4
+    assert bare.objective_ <= free.objective_ + bound[1] + 1e-4
+    apart = np.sum((P @ bare.J_ - free.J_) ** 2)
+    assert 0.5 * lam * apart <= bare.objective_ + bound[0] - free.objective_ + 1e-4
+
+
+@pytest.mark.parametrize("angle", [0, 45, 90, None])
+def test_without_a_bias_what_lies_along_the_midpoint_is_lost(angle):
+    # M parallel to δ, at 45°, orthogonal; None: orthogonal, but no eigenvector of C
+    rng = np.random.default_rng(17)
+    L, trials = 300, 8
+    even, odd = np.ones(L), np.resize([1.0, -1.0], L)
+    turn = np.deg2rad(90 if angle is None else angle)
+    M, delta = even, np.cos(turn) * even + np.sin(turn) * odd
+    var = np.full(L, 0.84) if angle is not None else np.resize([0.2, 1.48], L)
+    options = {"model": "svm", "lam": 0.3, "loss": "logistic"}
+    r = []
+    for P in (orthogonal_to(M), np.eye(L)):
+        half = P @ delta / (2 * np.sqrt(L))
+        r.append(rbal.solve(rbal.Moments.real(half, -half, P @ np.diag(var) @ P), 1.0, 3.0, **options).r)
+    y = np.repeat([1, -1], [L, 3 * L])
+    found = []
+    for _ in range(trials):
+        X = M + np.outer(y, delta) / (2 * np.sqrt(L)) + np.sqrt(var) * rng.normal(size=(4 * L, L))
+        found.append(rbal.LinearSVM(lam=0.3, loss="logistic", fit_bias=False).fit(X, y).J_ @ delta / L)
+    allowed = 4 * np.std(found, ddof=1) / np.sqrt(trials) + 1.5 / np.sqrt(L)
+    assert abs(np.mean(found) - r[0]) < allowed
+    if angle != 90:
+        assert abs(np.mean(found) - r[1]) > allowed
+
+
 # ---- empirical order parameters
 
 
