@@ -25,7 +25,8 @@ ROUNDS = 4  # there and back, at each effort
 FEWEST = 40.0  # paths to which either direction could have led, for the error to be known
 APART = 2.0  # log Z by bridges so far from the best one, to either side, must agree
 TOLERANCE = 3.0  # standard errors
-UNKNOWN = 0.1  # share of states of which not one path forward is expected to find the like
+UNKNOWN = 0.2  # share of states of which not one path forward is expected to find the like
+DOUBT = 0.25  # of what they contribute to log Z, since their number rests on where chains began
 
 
 class LogPartition(NamedTuple):
@@ -180,13 +181,14 @@ def bridged(forward, reverse, group):
     meeting = np.sum(there * (1.0 - there)) + np.sum(back * (1.0 - back))
     groups = len(np.unique(group))
     wide = t.ppf(0.975, groups - 1) / 1.96  # so that an interval of few groups is as wide as it must be
-    error = wide * _scatter(there - back, group) / meeting
     gap, gap_error = _disagreement(forward, reverse, value, group)
     unknown = _unknown(forward, reverse)
+    theirs = -np.log1p(-min(unknown, 0.99))  # of log Z
+    error = np.hypot(wide * _scatter(there - back, group) / meeting, DOUBT * theirs)
     agree = abs(gap) <= TOLERANCE * gap_error and unknown <= UNKNOWN
     if agree and meeting >= FEWEST and math.isfinite(error):
         return LogPartition(value, float(error))
-    return LogPartition(value, float(np.fmax(error, max(abs(gap), -np.log1p(-min(unknown, 0.99))))), False)
+    return LogPartition(value, float(np.fmax(error, max(abs(gap), theirs))), False)
 
 
 def bennett(forward, reverse):

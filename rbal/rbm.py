@@ -367,10 +367,11 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         turned on in small steps; in reverse, chains begin at states of the machine, and all is turned off again. The
         weights that they pick up give log Z from below and from above, and Bennett's acceptance ratio the one value at
         which both agree. Each effort has four rounds of both; after each, ends of paths forward may take the place of
-        states on the other side, by a Metropolis rule. The error is that of independent chains.
+        states on the other side, by a Metropolis rule. The error is that of independent chains, and of the share of
+        states that annealing does not find, whose weight rests on where the chains began: a quarter of it.
 
         The value is reliable when enough paths could have been of either direction, when an estimate that rests more on
-        those forward agrees within three errors with one that rests more on those in reverse, and when at most a tenth
+        those forward agrees within three errors with one that rests more on those in reverse, and when at most a fifth
         of the states are such that not one of all paths forward is expected to take their place. If not, the number of
         steps is doubled, up to ``max_betas``.
 

@@ -783,6 +783,30 @@ def test_training_that_diverges_says_so_and_keeps_the_last_good_machine():
     assert np.isfinite(rbm.weights_).all()
 
 
+@pytest.mark.parametrize(
+    ("params", "change"),
+    [
+        ({"l2": 1e10}, r"a smaller l2 or learning_rate, whose product must be below 1, got 1e\+10 and 0.1"),
+        ({"l2": 50.0}, "a smaller l2 or learning_rate, whose product must be below 1, got 50 and 0.1"),
+        ({"l2": 1e10, "hidden": "gaussian"}, r"a smaller l2 or learning_rate, .* got 1e\+10 and 0.01"),
+        ({"learning_rate": 1e4}, "a learning_rate smaller than"),
+        ({"learning_rate": 1e4, "n_states": 3}, "a learning_rate smaller than"),
+    ],
+)
+def test_training_that_diverges_is_seen_while_its_numbers_are_finite(params, change):
+    # one batch an epoch: the first weights are multiplied by -2e9 once, and nothing overflows
+    rbm = small(**{"batch_size": 1000, "n_epochs": 20, **params})
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match=f"diverged in epoch .*: take {change}"):
+        rbm.fit(digits())
+    assert np.abs(rbm.weights_).max() < 87.0
+
+
+def test_strong_penalties_that_converge_are_no_divergence():
+    rbm = small(l2=5.0, n_epochs=20).fit(digits())  # rate times l2 is a half: weights vanish at once
+    assert np.abs(rbm.weights_).max() < 0.2
+    small(learning_rate=1.0, n_epochs=30).fit(digits())
+
+
 # ---- files
 
 
