@@ -18,12 +18,12 @@ def scikit_learn(X, n_epochs, rate, M=100, batch=100):
     return rbm.fit(X.astype(np.float32, copy=False))
 
 
-def likelihood(X, rbm, base, n_betas=1000):
+def likelihood(X, rbm, base):
     """Mean log-likelihood of X, and its error, for a machine of scikit-learn: by our annealing, as for our own."""
     L, M = X.shape[1], len(rbm.components_)
     arrays = rbm.components_.T, rbm.intercept_visible_, rbm.intercept_hidden_
     machine = Machine(Bernoulli(L), Bernoulli(M), *map(np.ascontiguousarray, arrays)).astype(np.float64)
-    log_z = annealed(machine, base, 400, n_betas, np.random.default_rng(0))
+    log_z = annealed(machine, base, X[:200], 200, 500, 8000, np.random.default_rng(0))
     return -machine.free_energy(X.astype(float)).mean() - log_z.value, log_z.error
 
 

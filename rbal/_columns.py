@@ -116,7 +116,7 @@ def _given(X, n_states):
 
 
 def _coded(codes, Q, ordered):
-    L = codes.shape[1]
+    L, Q = codes.shape[1], max(Q, 2)  # a machine has two states at least, also where nothing ever changes
     occurs = np.bincount((codes + Q * np.arange(L)).ravel(), minlength=L * Q).reshape(L, Q) > 0
     return Coded(codes, occurs, ordered)
 

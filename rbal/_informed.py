@@ -272,8 +272,9 @@ def _checked_sizes(sizes, counts):
 
 def _histogram(ax, scores, inside, label, color):
     """Density of scores, pale, and the part of it that is in the result, as a line."""
-    bins = np.linspace(*np.quantile(scores, [0.002, 0.998]), 41)
-    share = np.full(len(scores), 1.0 / len(scores) / max(bins[1] - bins[0], 1e-300))
+    low, high = np.quantile(scores, [0.002, 0.998])
+    bins = np.linspace(low, high, 41) if low < high else low + np.array([-0.5, 0.5])  # all samples may be the same
+    share = np.full(len(scores), 1.0 / len(scores) / (bins[1] - bins[0]))
     ax.hist(scores, bins, weights=share, color=color, alpha=0.25)
     name = f"{label} ({inside.sum()} of {len(scores)})"
     ax.hist(scores[inside], bins, weights=share[inside], histtype="step", color=color, lw=1.8, label=name)

@@ -79,8 +79,7 @@ class ModelSampler(BaseSampler):
                     f"rbm is trained, which serves the smallest class only, but class {label!r} needs a machine too: "
                     "pass one that is not trained"
                 )
-            n_states = max(coded.occurs.shape[1], 2)
-            self.rbms_[label] = _likelihood.trained(self.rbm, coded.codes[members], n_states, rng)
+            self.rbms_[label] = _likelihood.trained(self.rbm, coded.codes[members], coded.occurs.shape[1], rng)
         return self.rbms_[label]
 
     def __sklearn_tags__(self):

@@ -1,28 +1,44 @@
-"""The partition function: by enumeration of the smaller layer, or by annealed importance sampling."""
+"""The partition function: by enumeration of the smaller layer, or by annealing there and back.
+
+*Forward*, independent units are annealed into the machine; the mean of e^{w}, with w the log weight that a path picks
+up, is Z over that of independent units. *In reverse*, states of the machine are annealed into independent units, and
+the mean of e^{w} is the inverse ratio. The first sees only what annealing finds, the second only what the states know,
+so that mass which one of them misses shows as a disagreement. Bennett's acceptance ratio puts the two together.
+"""
 
 import math
-import warnings
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
+from scipy.optimize import brentq
+from scipy.special import expit, logsumexp
+from scipy.stats import t
 
 from . import _rbm_kernels as kernels
 from ._rbm_machine import in_pieces, seeds
 
 MAX_BITS = 20  # of a layer that is enumerated
 CONFIGURATIONS_AT_ONCE = 1 << 12
-POPULATIONS = 8  # of annealed chains
-FEWEST = 2.0  # populations that must carry the mean, for its error to be known
+PIECES = 4  # of work, whatever the number of threads
+ROUNDS = 4  # there and back, at each effort
+FEWEST = 40.0  # paths to which either direction could have led, for the error to be known
+APART = 2.0  # log Z by bridges so far from the best one, to either side, must agree
+TOLERANCE = 3.0  # standard errors
+UNKNOWN = 0.2  # share of states of which not one path forward is expected to find the like
+DOUBT = 0.25  # of what they contribute to log Z, since their number rests on where chains began
 
 
 class LogPartition(NamedTuple):
-    """Logarithm of a partition function."""
+    """Logarithm of a partition function.
+
+    ``value ± 1.96 error`` is an interval of 95 %. The error is 0 where the value is exact. Where ``reliable`` is False
+    the directions of annealing disagree, or hardly meet: the error then is the size of the disagreement, no interval.
+    """
 
     value: float
-    error: float  # one standard error; 0 where the value is exact, NaN where it cannot be trusted
+    error: float
+    reliable: bool = True
 
 
 def bits(layer):
@@ -56,61 +72,150 @@ def enumerated(machine):
     return LogPartition(float(logsumexp(parts)), 0.0)
 
 
-def annealed(machine, base, n_chains, n_betas, rng):
-    """Estimate of log Z, by annealing independent visible units of inputs ``base`` into the machine.
+class Path(NamedTuple):
+    """A straight line from independent units to a machine, in the space of all parameters."""
 
-    All parameters go in a straight line from those of independent units to those of the machine. The chains go in a few
-    populations, each with an estimate of its own: from their scatter comes the error.
-    """
+    machine: object  # in single precision
+    base: np.ndarray  # inputs of independent visible units
+    start: np.ndarray  # inputs of independent hidden units
+
+    def log_z(self):
+        """Log Z where the line begins."""
+        return self.machine.visible.log_norm(self.base[None])[0] + self.machine.hidden.log_norm(self.start[None])[0]
+
+    def first(self, n, rng):
+        """Visible features of independent units."""
+        visible = self.machine.visible
+        return visible.sample(np.zeros((n, visible.width), np.float32), _single(self.base), visible.draw(n, rng))
+
+    def follow(self, features, betas, rng):
+        """Visible features at the end of the line, or of a part of it, and the log weights they picked up."""
+        visible, hidden, W, b, c = self.machine
+        n, extra, more = len(features), b - self.base, c - self.start
+        log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
+        for old, new in pairwise(betas):
+            inputs, bias = features @ W, self.start + new * more
+            kernels.log_norms(hidden.gaussian, inputs, self.start + old * more, old, before)
+            kernels.log_norms(hidden.gaussian, inputs, bias, new, after)
+            log_w += after - before + (new - old) * (features @ _single(extra))
+            z = hidden.sample(inputs, _single(bias), hidden.draw(n, rng), np.float32(new))
+            bias = _single(self.base + new * extra)
+            features = visible.sample(z @ W.T, bias, visible.draw(n, rng), np.float32(new))
+        return features, log_w
+
+
+def _single(array):
+    return array.astype(np.float32)
+
+
+def path_to(machine, base):
+    """The line from independent visible units of inputs ``base`` to a machine."""
     machine, base = machine.astype(np.float32), base.astype(np.float64)
-    start = np.zeros(machine.hidden.width)  # inputs of the hidden units
+    start = np.zeros(machine.hidden.width)
     if machine.hidden.gaussian:  # whose mean is as large as their input: it stays where the means of the data put it
         start = machine.visible.mean(base[None])[0] @ machine.W + machine.c
-    sizes = [len(part) for part in np.array_split(np.arange(n_chains), POPULATIONS)]
-    logs = in_pieces(lambda n, own: _anneal(machine, base, start, n, n_betas, own), sizes, seeds(rng, POPULATIONS))
-    return _mean(np.array(logs))
+    return Path(machine, base, start)
 
 
-def _anneal(machine, base, start, n, n_betas, rng):
-    """Estimate of one population, whose chains are drawn anew by their weights when few of them carry the mean."""
-    visible, hidden, W, b, c = machine
-    f32, extra, more = np.float32, b - base, c - start
-    log_z = visible.log_norm(base[None])[0] + hidden.log_norm(start[None])[0]
-    features = visible.sample(np.zeros((n, visible.width), f32), base.astype(f32), visible.draw(n, rng))
-    log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
-    for old, new in pairwise(np.linspace(0.0, 1.0, n_betas)):
-        inputs = features @ W
-        kernels.log_norms(hidden.gaussian, inputs, start + old * more, old, before)
-        kernels.log_norms(hidden.gaussian, inputs, start + new * more, new, after)
-        log_w += after - before + (new - old) * (features @ extra.astype(f32))
-        weights = np.exp(log_w - log_w.max())
-        if weights.sum() ** 2 < 0.5 * n * (weights @ weights):
-            log_z += log_w.max() + np.log(weights.mean())
-            inputs, log_w = inputs[_chosen(weights, rng)], np.zeros(n)
-        z = hidden.sample(inputs, (start + new * more).astype(f32), hidden.draw(n, rng), f32(new))
-        features = visible.sample(z @ W.T, (base + new * extra).astype(f32), visible.draw(n, rng), f32(new))
-    return log_z + log_w.max() + np.log(np.exp(log_w - log_w.max()).mean())
+def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
+    """Estimate of log Z, by annealing from independent visible units of inputs ``base`` to the machine and back.
+
+    Chains on the side of the machine begin at the states ``starts``, one after the other and again from the first, and
+    make ``n_betas`` Gibbs steps. Inverse temperatures are doubled until the estimate is reliable or there would be
+    more than ``max_betas``.
+    """
+    path, visible = path_to(machine, base), machine.visible
+    generators, group = seeds(rng, PIECES), np.arange(n_chains) % len(starts)
+    pieces = [visible.encode(starts[some], np.float32) for some in np.array_split(group, PIECES)]
+    pieces = in_pieces(lambda features, own: path.machine.gibbs(features, n_betas, own), pieces, generators)
+    while True:
+        runs = in_pieces(lambda features, own: there_and_back(path, features, n_betas, own), pieces, generators)  # noqa: B023
+        pieces = [features for features, _, _ in runs]
+        forward, reverse = (np.concatenate([run[k] for run in runs], axis=1) for k in (1, 2))
+        estimate = bridged(forward, reverse, group)
+        if estimate.reliable or 2 * n_betas > max_betas:
+            return estimate._replace(value=estimate.value + float(path.log_z()))
+        n_betas *= 2
 
 
-def _chosen(weights, rng):
-    """Numbers of the chains that go on, each as often as its weight says, up to rounding."""
-    n = len(weights)
-    steps = np.cumsum(weights)
-    return np.minimum(np.searchsorted(steps, (rng.random() + np.arange(n)) * (steps[-1] / n), side="right"), n - 1)
+def there_and_back(path, features, n_betas, rng):
+    """Rounds of annealing in both directions, and where the states on the side of the machine have come to.
+
+    After a round the end of a path forward takes the place of a state, with the probability that leaves the machine's
+    distribution as it is (tempered transitions; Neal 1996). So states find modes that they have not come from.
+
+    Returns
+    -------
+    features : (n, width) array
+    forward, reverse : (rounds, n) arrays
+        Log weights.
+    """
+    betas, n = np.linspace(0.0, 1.0, n_betas), len(features)
+    forward, reverse = np.empty((ROUNDS, n)), np.empty((ROUNDS, n))
+    for k in range(ROUNDS):
+        _, reverse[k] = path.follow(features, betas[::-1], rng)
+        new, forward[k] = path.follow(path.first(n, rng), betas, rng)
+        taken = np.log(rng.random(n)) < forward[k] + reverse[k]
+        features = path.machine.gibbs(np.where(taken[:, None], new, features), 1, rng)
+    return features, forward, reverse
 
 
-def _mean(logs):
-    """Log of the mean of the estimates, with the error that their scatter gives it."""
-    n = len(logs)
-    estimates = np.exp(logs - logs.max())
-    value = float(logs.max() + np.log(estimates.mean()))
-    effective = estimates.sum() ** 2 / (estimates @ estimates)
-    if effective < FEWEST:
-        warnings.warn(
-            f"log Z rests on {effective:.1f} of {n} populations of annealed chains and is likely too small: its error "
-            "is unknown; take more n_chains or n_betas",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-        return LogPartition(value, math.nan)
-    return LogPartition(value, float(estimates.std(ddof=1) / estimates.mean() / np.sqrt(n)))
+def bridged(forward, reverse, group):
+    """Log of the ratio of two partition functions, from log weights of paths in both directions.
+
+    Parameters
+    ----------
+    forward, reverse : (rounds, n) arrays
+        Log weights. Columns are chains.
+    group : (n,) array of int
+        Chains of one number have begun at one state, and do not count as independent.
+
+    Returns
+    -------
+    LogPartition
+    """
+    if not (np.isfinite(forward).all() and np.isfinite(reverse).all()):
+        return LogPartition(math.nan, math.nan, False)
+    value = bennett(forward, reverse)
+    there, back = expit(forward - value), expit(reverse + value)
+    meeting = np.sum(there * (1.0 - there)) + np.sum(back * (1.0 - back))
+    groups = len(np.unique(group))
+    wide = t.ppf(0.975, groups - 1) / 1.96  # so that an interval of few groups is as wide as it must be
+    gap, gap_error = _disagreement(forward, reverse, value, group)
+    unknown = _unknown(forward, reverse)
+    theirs = -np.log1p(-min(unknown, 0.99))  # of log Z
+    error = np.hypot(wide * _scatter(there - back, group) / meeting, DOUBT * theirs)
+    agree = abs(gap) <= TOLERANCE * gap_error and unknown <= UNKNOWN
+    if agree and meeting >= FEWEST and math.isfinite(error):
+        return LogPartition(value, float(error))
+    return LogPartition(value, float(np.fmax(error, max(abs(gap), theirs))), False)
+
+
+def bennett(forward, reverse):
+    """The ratio at which as many paths forward as in reverse are likely to be of the other direction (Bennett 1976)."""
+    ends = np.concatenate([forward.ravel(), -reverse.ravel()])
+    return float(
+        brentq(lambda x: expit(forward - x).sum() - expit(reverse + x).sum(), ends.min() - 1.0, ends.max() + 1.0)
+    )
+
+
+def _scatter(terms, group):
+    """Standard error of a sum of terms (rounds, n) whose mean is zero, where groups of chains are independent."""
+    sums = np.bincount(group, terms.sum(axis=0))
+    return np.sqrt(np.sum(sums**2))
+
+
+def _disagreement(forward, reverse, value, group):
+    """Difference of two estimates, one more by the weights forward and one by those in reverse, and its error."""
+    estimates, terms = [], []
+    for bridge in (value + APART, value - APART):
+        there, back = expit(forward - bridge), expit(reverse + bridge)
+        estimates.append(bridge + np.log(there.sum()) - np.log(back.sum()))
+        terms.append(there / there.sum() - back / back.sum())
+    return estimates[0] - estimates[1], _scatter(terms[0] - terms[1], group)
+
+
+def _unknown(forward, reverse):
+    """Share of the reverse paths in whose place, of all paths forward, less than one would be taken."""
+    replaced = np.array([np.exp(np.minimum(forward + w, 0.0)).sum() for w in reverse.ravel()])
+    return float(np.mean(replaced < 1.0))

@@ -14,6 +14,8 @@ SPREAD = 0.1  # √L times the standard deviation of the first weights
 MONITORED = 500  # samples that an epoch is judged by
 SITES = 4  # of each of them
 BATCHES_AT_ONCE = 50  # without a chance to interrupt
+LARGEST = 87.0  # weight: one unit of such a weight decides another beyond the range of single precision
+WORSE = 2.0  # times the pseudo-likelihood of guesses, all states alike, is that of no training that goes well
 
 
 @dataclass
@@ -61,12 +63,24 @@ def epoch(training, states, batch_size, n_gibbs, rate, l2):
         some = edges[k : k + BATCHES_AT_ONCE + 1]
         _parallel.run(train, p, states, order, some, n_gibbs, rate, float(l2), work)
     t.visible_chains = np.concatenate([work.first, work.second], axis=1)[: len(t.hidden_chains)]
-    if not all(np.isfinite(parameters).all() for parameters in (p.W, p.b, p.c)):
-        raise FloatingPointError(
-            f"training diverged in epoch {len(t.history) + 1}: take a learning_rate smaller than {rate:g}"
-        )
-    t.history += (monitor(t, states),)
+    finite = all(np.isfinite(parameters).all() for parameters in (p.W, p.b, p.c))
+    if not (finite and np.abs(p.W).max() < LARGEST):
+        raise _diverged(t, rate, l2, "weights have no bound")
+    judged = monitor(t, states)
+    guessed = -t.machine.visible.n * np.log(t.machine.visible.n_states)
+    if not judged["pseudo_likelihood"] > WORSE * guessed:
+        symptom = f"the pseudo-likelihood is {judged['pseudo_likelihood']:.3g}, that of guesses {guessed:.3g}"
+        raise _diverged(t, rate, l2, symptom)
+    t.history += (judged,)
     return t
+
+
+def _diverged(t, rate, l2, symptom):
+    """What to say of a training that leads nowhere."""
+    change = f"a learning_rate smaller than {rate:g}"
+    if rate * l2 >= 1.0 and l2 > rate:  # each step then turns the weights round, and makes them larger
+        change = f"a smaller l2 or learning_rate, whose product must be below 1, got {l2:g} and {rate:g}"
+    return FloatingPointError(f"training diverged in epoch {len(t.history) + 1}, {symptom}: take {change}")
 
 
 def monitored(states):

@@ -666,3 +666,20 @@ def test_rbm_smote_adds_to_the_minority_only():
     assert sampler.report_[0].action == "kept"
     with pytest.raises(ValueError, match="With over-sampling methods"):
         RBMSMOTE(rbm=small_rbm(), sampling_strategy={1: 10}).fit_resample(X, y)
+
+
+@pytest.mark.parametrize("value", [0, 3, 2.5, "a"])
+@pytest.mark.parametrize(
+    "sampler", [LikelihoodInformedSampler(mixing=0.5, random_state=0), RBMSMOTE(random_state=0)], ids=["LIS", "SMOTE"]
+)
+def test_a_table_that_never_changes_stays_as_it_is(sampler, value):
+    X = np.full((60, 4), value)
+    X = pd.DataFrame(X) if isinstance(value, str) else X
+    sampler = clone(sampler).set_params(rbm=rbal.RBM(3, n_epochs=3, progress=False))
+    X_new, y_new = sampler.fit_resample(X, np.repeat([1, 0], [10, 50]))
+    assert np.bincount(y_new).tolist() == ([30, 30] if hasattr(sampler, "mixing") else [50, 50])
+    assert (np.asarray(X_new) == value).all()
+    assert sampler.report_[1].n_rejected == 0
+    if hasattr(sampler, "plot"):
+        heights = [patch.get_height() for patch in sampler.plot().patches if hasattr(patch, "get_height")]
+        assert 0.0 < max(heights) <= 1.0 + 1e-9
