@@ -7,9 +7,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, make_scorer, matthews_corrcoef
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from ._frames import plain
 from .samplers import RandomMixSampler
 
 
@@ -28,7 +29,8 @@ def coding_of(data):
     places = {name: j for j, name in enumerate(data.names)}
     named = all(isinstance(name, str) for name in data.names)
     used = ([name if named else places[name] for name in part] for part in (data.numeric, data.categorical))
-    return coding(*used, data.standardize)
+    coded = coding(*used, data.standardize)
+    return make_pipeline(FunctionTransformer(plain), coded) if data.is_unusual else coded
 
 
 def learner(loss, C, class_weight=None):
