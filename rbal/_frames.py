@@ -29,14 +29,29 @@ def as_pandas(X, name="X"):
     return _column(frame) if isinstance(frame, nw.Series) else X
 
 
-def like(values, X):
-    """Resampled rows, a pandas frame or an array, as a frame or a series of the library of X."""
+def like(new, old, X):
+    """Rows put together from the cells of others, as a frame or a series of the library of X.
+
+    Parameters
+    ----------
+    new : pandas frame or array
+        Every value occurs in its column of ``old``.
+    old : pandas frame or array
+        X as one of pandas.
+    X : frame or series
+    """
     native = _narwhals(X)
-    backend = native.implementation
     if isinstance(native, nw.Series):
-        return nw.new_series(native.name, _listed(values), native.dtype, backend=backend).to_native()
-    series = [nw.new_series(n, _listed(values[n]), native[n].dtype, backend=backend) for n in native.columns]
-    return nw.concat([s.to_frame() for s in series], how="horizontal").to_native()
+        return native[_places(new, old)].to_native()
+    columns = [native[name][_places(new[name], old[name])].to_frame() for name in native.columns]
+    return nw.concat(columns, how="horizontal").to_native()
+
+
+def _places(new, old):
+    """Where each value stands first."""
+    old = pd.Series(old)
+    first = np.flatnonzero(~old.duplicated())
+    return first[pd.Index(old.iloc[first], dtype=object).get_indexer(pd.Index(new, dtype=object))]
 
 
 def is_foreign(X):
@@ -65,6 +80,16 @@ def is_time(column):
     return pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column)
 
 
+def factorized(column, name):
+    """Codes and levels of a column of a pandas frame."""
+    try:
+        # the factorize of pandas stumbles over dictionaries of Arrow
+        return pd.factorize(column.astype(object) if isinstance(column.dtype, pd.ArrowDtype) else column)
+    except (TypeError, NotImplementedError):
+        kind = type(column.dropna().iloc[0]).__name__
+        raise TableError(f"column {name!r} holds values of type {kind}: take numbers or text from them") from None
+
+
 class NativeFrames:
     """Samplers that give back a frame of the library that the table came in."""
 
@@ -84,8 +109,10 @@ class NativeFrames:
         X_resampled : {array, dataframe, sparse matrix} of shape (n_new, L)
         y_resampled : (n_new,) array or series
         """
-        X_new, y_new = super().fit_resample(as_pandas(X), _labels(y), **params)
-        return like(X_new, X) if is_foreign(X) else X_new, like(y_new, y) if is_foreign(y) else y_new
+        table, labels = as_pandas(X), _labels(y)
+        X_new, y_new = super().fit_resample(table, labels, **params)
+        X_new = like(X_new, table, X) if is_foreign(X) else X_new
+        return X_new, like(y_new, labels, y) if is_foreign(y) else y_new
 
 
 def _labels(y):
@@ -114,12 +141,6 @@ def _column(series):
     if dtype in (nw.Date, nw.Datetime, nw.Duration, nw.Time) or series.is_null().all():
         return pd.Series(series.to_list(), dtype=object, name=series.name)
     raise TableError(f"column {series.name!r} holds values of type {dtype}: take numbers or text from them")
-
-
-def _listed(values):
-    """Values of a column as Python's own, with None where one is missing."""
-    values = pd.Series(values)
-    return values.astype(object).where(values.notna(), None).tolist()
 
 
 def _is_unusual(X):

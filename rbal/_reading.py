@@ -45,7 +45,9 @@ def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), st
         for block in _parquet(path, advance):
             unwanted = _unwanted(list(block.columns), label, drop)
             coder.add(without(block.drop(columns=unwanted), na), block[label])
-        return coder.finish(positive)
+        data = coder.finish(positive)
+        data.notes += coder.numbers_as_text()
+        return data
     left = [*drop, *(() if isinstance(categorical, str) else categorical)]
     wanted = {"left": left, "decimal": decimal, "thousands": thousands, "na": na}
     for block, labels, current in _csv(path, label, sep, encoding, wanted, advance):
@@ -79,12 +81,19 @@ def _parquet(path, advance):
         done, total = 0, max(file.metadata.num_rows, 1)
         width = max(len(file.schema_arrow.names), 1)
         for batch in file.iter_batches(batch_size=max(64, 4_000_000 // width)):
-            yield batch.to_pandas()
+            yield batch.to_pandas(types_mapper=_kept_type)
             done += batch.num_rows
             if advance:
                 advance(done / total)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{str(path)!r} is not a readable Parquet file ({_line(error)})") from None
+
+
+def _kept_type(kind):
+    """Types of pandas for those of Arrow that would become Python objects."""
+    if str(kind) == "bool":
+        return pd.BooleanDtype()
+    return pd.ArrowDtype(kind) if str(kind).startswith(("decimal", "list", "struct", "map")) else None
 
 
 def _csv(path, label, sep, encoding, wanted, advance):

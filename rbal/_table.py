@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ._estimate import from_covariances, from_rows
 from ._features import Counting, TableError, candidates, features
-from ._frames import as_pandas, is_time, needs_plain
+from ._frames import as_pandas, factorized, is_time, needs_plain
 from ._numbers import ANYWHERE
 from ._sums import Sums, padded
 
@@ -254,7 +254,7 @@ class Coder:
     def _levels(self, name, column):
         """One indicator a level."""
         parts = []
-        codes, levels = pd.factorize(column)
+        codes, levels = factorized(column, name)
         if (codes < 0).any():
             self.imputed[name] = self.imputed.get(name, 0) + int((codes < 0).sum())
             parts.append((self._place(("missing", name)), codes < 0))
@@ -302,6 +302,8 @@ class Coder:
             if K > MOST_COLUMNS:
                 raise TableError(f"{K:,} coded columns and more rows: select at most {MOST_COLUMNS:,} columns")
             sample = from_covariances(sums[0].n, sums[1].n, *self._moments(sums, T))
+            if sample.outside > 1e-6 * (sample.outside + sample.shift @ sample.shift):
+                self.notes.insert(0, "LEAK? Some columns together tell the label of every row: look for those that do.")
         rows = self._rows(pos, neg, numeric, categorical)
         return Data(
             sums[0].n, sums[1].n, D, sample, _plain(pos), _plain(neg), numeric, categorical, self.imputed, self.dropped,
