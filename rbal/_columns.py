@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ._frames import factorized
+
 MOST_STATES = 256  # more categories than this are names or dates, of which no model of states makes sense
 
 
@@ -142,7 +144,7 @@ def _numbers(column):
 def _column(column, name, weight, n_bins):
     """States of one column, and whether they are bins."""
     if not _is_number(column):
-        codes, values = pd.factorize(column)
+        codes, values = factorized(column, name) if isinstance(column, pd.Series) else pd.factorize(column)
         if len(values) > MOST_STATES:
             raise ValueError(
                 f"X must have at most {MOST_STATES} categories in a column that holds no numbers, "

@@ -46,7 +46,7 @@ def predict(data, setting, draws, level, error, random_state):
     grave, light = notes(data, at, setting, random_state)
     return {
         "table": table, "best": _simplest(table["behind"] <= TRUST * setting.unit, setting), "metric": setting.metric,
-        "mixing": mixing, "mixing_low": low, "mixing_high": high, "notes": grave + light,
+        "mixing": mixing, "mixing_low": low, "mixing_high": high, "notes": [*data.notes, *grave, *light],
         "confidence": _confidence(data, setting, table, grave), "curve": curve, "data": data, "setting": setting,
         "moments": moments, "level": level,
     }  # fmt: skip

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import validate_data
 
 from . import _columns, _likelihood
+from ._frames import NativeFrames
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class ClassReport:
     generated_scores: np.ndarray = field(default=None, repr=False)  # of all that were generated
 
 
-class ModelSampler(BaseSampler):
+class ModelSampler(NativeFrames, BaseSampler):
     """Samplers that model a class by a Boltzmann machine on the states of a table."""
 
     _parameter_constraints = {  # noqa: RUF012

@@ -7,9 +7,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, make_scorer, matthews_corrcoef
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from ._frames import plain
 from .samplers import RandomMixSampler
 
 
@@ -22,13 +23,14 @@ def coding(numeric, categorical, standardize=True):
 
 
 def coding_of(data):
-    """The same for the table that the advice is about, as it was given."""
+    """Steps that do the same for the table that the advice is about, as it was given."""
     if data.is_sparse:
-        return StandardScaler(with_mean=False) if data.standardize else FunctionSampler()
+        return [StandardScaler(with_mean=False) if data.standardize else FunctionSampler()]
     places = {name: j for j, name in enumerate(data.names)}
     named = all(isinstance(name, str) for name in data.names)
     used = ([name if named else places[name] for name in part] for part in (data.numeric, data.categorical))
-    return coding(*used, data.standardize)
+    coded = coding(*used, data.standardize)
+    return [FunctionTransformer(plain), coded] if data.is_unusual else [coded]
 
 
 def learner(loss, C, class_weight=None):
@@ -56,7 +58,7 @@ def pipeline(advice, random_state=None):
     strategy, threshold = advice.best
     setting = advice.setting
     weight = "balanced" if strategy == "class weights" else None
-    steps = coding_of(advice.data), advice.sampler(random_state), learner(setting.loss, setting.C, weight)
+    steps = *coding_of(advice.data), advice.sampler(random_state), learner(setting.loss, setting.C, weight)
     trained = chain(*steps)
     if threshold == "trained":
         return trained

@@ -1,23 +1,31 @@
 """CSV and Parquet files, a block of rows at a time. Nothing in a file is executed."""
 
+import contextlib
 import csv
 import gzip
 import io
 import os
 import warnings
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from ._table import Coder, TableError, _some
+from ._texts import Texts, check_marks, relabelled, without
 
-HEADER = 16_000_000  # bytes in which the first line must end
+LINE = 16_000_000  # bytes of a line, at most
 BLOCK = 32_000_000  # bytes of a file that are parsed at once, about
+LOOKED = 8_000_000  # bytes at its beginning by which numbers are recognised, about
 SEPARATORS = (",", ";", "\t", "|")
+WIDE = {
+    b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
+}  # fmt: skip
 
 
-def read(path, label, *, positive=None, categorical="auto", drop=(), standardize=True, sep=None, encoding=None,
-         random_state=0, advance=None):  # fmt: skip
+def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), standardize=True, sep=None, encoding=None,
+         decimal=None, thousands=None, na=(), random_state=0, advance=None):  # fmt: skip
     """Data of a table in a file.
 
     ``advance``, when given, is called with the share of the file that was read.
@@ -29,16 +37,27 @@ def read(path, label, *, positive=None, categorical="auto", drop=(), standardize
         raise TableError(f"{str(path)!r} is not a file: give one CSV or Parquet file")
     if path.stat().st_size == 0:
         raise TableError(f"{str(path)!r} is empty")
-    coder = Coder(categorical, standardize, random_state)
+    check_marks(decimal, thousands)
+    coder = Coder(categorical, standardize, random_state, keep)
     with open(path, "rb") as file:
         is_parquet = file.read(4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
-    blocks = _parquet(path, advance) if is_parquet else _csv(path, sep, encoding, advance)
-    unwanted = None
-    for block in blocks:
-        if unwanted is None:
+    if is_parquet:
+        for block in _parquet(path, advance):
             unwanted = _unwanted(list(block.columns), label, drop)
-        coder.add(block.drop(columns=unwanted), block[label])
-    return coder.finish(positive)
+            coder.add(without(block.drop(columns=unwanted), na), block[label])
+        data = coder.finish(positive)
+        data.notes += coder.numbers_as_text()
+        return data
+    left = [*drop, *(() if isinstance(categorical, str) else categorical)]
+    wanted = {"left": left, "decimal": decimal, "thousands": thousands, "na": na}
+    for block, labels, current in _csv(path, label, sep, encoding, wanted, advance):
+        texts = current
+        coder.add(block.drop(columns=_unwanted([*block.columns, label], label, drop)[1:]), labels)
+    new, said = relabelled(list(coder.classes))
+    coder.relabel(new)
+    data = coder.finish(positive)
+    data.notes += [*said, *texts.notes(data.columns)]
+    return data
 
 
 def _unwanted(columns, label, drop):
@@ -62,7 +81,7 @@ def _parquet(path, advance):
         done, total = 0, max(file.metadata.num_rows, 1)
         width = max(len(file.schema_arrow.names), 1)
         for batch in file.iter_batches(batch_size=max(64, 4_000_000 // width)):
-            yield batch.to_pandas()
+            yield batch.to_pandas(types_mapper=_kept_type)
             done += batch.num_rows
             if advance:
                 advance(done / total)
@@ -70,38 +89,63 @@ def _parquet(path, advance):
         raise TableError(f"{str(path)!r} is not a readable Parquet file ({_line(error)})") from None
 
 
-def _csv(path, sep, encoding, advance):
-    """Blocks of a CSV file, every row with as many fields as the header."""
-    head = _head(path)
+def _kept_type(kind):
+    """Types of pandas for those of Arrow that would become Python objects."""
+    if str(kind) == "bool":
+        return pd.BooleanDtype()
+    return pd.ArrowDtype(kind) if str(kind).startswith(("decimal", "list", "struct", "map")) else None
+
+
+def _csv(path, label, sep, encoding, wanted, advance):
+    """Blocks of a CSV file, every row with as many fields as the header, their labels, and what read their text."""
+    head = _head(path, encoding)
     encoding = encoding or "utf-8-sig"
-    first = _decoded(head, encoding, path)
-    sep = sep or max(SEPARATORS, key=first.count)
-    fields = next(csv.reader([first], delimiter=sep))
+    fields, sep = _header(head, encoding, path, sep)
     lines = max(1, head.count(b"\n"))
     nrows = max(100, int(BLOCK * lines / max(len(head), 1)))
-    raw = _Watched(_opened(path), sep.encode("ascii", "replace"))
+
+    def watched():
+        doubt = lambda: _ragged(path, sep, encoding, len(fields))  # noqa: E731
+        return _Watched(_opened(path), sep.encode("ascii"), path, doubt)
+
+    def parsed(raw, **options):
+        text = io.TextIOWrapper(io.BufferedReader(raw, 1 << 20), encoding, newline="")
+        return text, pd.read_csv(
+            text, sep=sep, index_col=False, low_memory=False, keep_default_na=False, na_values=[""],
+            skipinitialspace=sep != " ", **options,
+        )  # fmt: skip
+
     n = 0
     try:
-        with warnings.catch_warnings(), io.TextIOWrapper(io.BufferedReader(raw, 1 << 20), encoding, newline="") as text:
+        with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-            size = os.path.getsize(path)
-            for block in pd.read_csv(text, sep=sep, chunksize=nrows, index_col=False, low_memory=False):
-                n += len(block)
-                yield block
-                if advance:
-                    advance(min(1.0, raw.position() / size))
+            beginning = []
+            for dtype in (None, "str"):
+                text, table = parsed(watched(), dtype=dtype, nrows=max(100, nrows * LOOKED // BLOCK))
+                beginning.append(table)
+                text.close()
+            _unwanted(list(table.columns), label, ())
+            texts = Texts(*beginning, label, sep=sep, **wanted)
+            size, raw = os.path.getsize(path), watched()
+            text, blocks = parsed(raw, dtype=texts.dtype, chunksize=nrows)
+            with text:
+                for block in blocks:
+                    n += len(block)
+                    yield *texts(block), texts
+                    if advance:
+                        advance(min(1.0, raw.position() / size))
     except UnicodeError:
         raise TableError(_encoding_advice(path, encoding)) from None
-    except LookupError:
-        raise TableError(f"there is no encoding {encoding!r}: try utf-8, latin-1 or utf-16") from None
     except pd.errors.EmptyDataError:
         raise TableError(f"{str(path)!r} holds no table") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error):
         problem = _ragged(path, sep, encoding, len(fields))
         raise TableError(problem or f"{str(path)!r} is not a readable CSV file") from None
-    except (gzip.BadGzipFile, EOFError):
+    except (gzip.BadGzipFile, EOFError, zlib.error):
         raise TableError(f"{str(path)!r} is a broken gzip file: unpack it first") from None
+    if n == 0:
+        raise TableError("the table has no rows")
     # pandas fills up rows that are too short: the separators tell
     if raw.separators != (n + 1) * (len(fields) - 1):
         problem = _ragged(path, sep, encoding, len(fields))
@@ -113,47 +157,86 @@ def _opened(path):
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb", buffering=0)
 
 
-def _head(path):
+def _head(path, encoding):
     """Beginning of the file, at least its first line."""
     try:
         with _opened(path) as file:
-            head = file.read(HEADER)
-    except (OSError, EOFError) as error:
+            head = file.read(LINE)
+    except (OSError, EOFError, zlib.error) as error:
         raise TableError(f"{str(path)!r} cannot be read: {_line(error)}") from None
-    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise TableError(f"{str(path)!r} is a binary file: give a CSV or Parquet file")
-    if len(head) == HEADER and b"\n" not in head and b"\r" not in head:
-        raise TableError(f"{str(path)!r} has no line end in its first {HEADER // 1_000_000} MB: is it a CSV file?")
+    if not (encoding and any(bits in encoding for bits in ("16", "32"))):
+        likely = _wide(head)
+        if likely:
+            raise TableError(_encoding_advice(path, encoding or "utf-8"))
+        if b"\0" in head:
+            raise TableError(f"{str(path)!r} is a binary file: give a CSV or Parquet file")
+    if len(head) == LINE and b"\n" not in head and b"\r" not in head:
+        raise TableError(f"{str(path)!r} has no line end in its first {LINE // 1_000_000} MB: is it a CSV file?")
     return head
 
 
-def _decoded(head, encoding, path):
-    """First line that is not empty."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) and "16" not in encoding:
-        raise TableError(_encoding_advice(path, encoding))
+def _wide(head):
+    """Encoding with two or four bytes a character, by its mark or by its zeros; None for any other."""
+    for mark, name in WIDE.items():
+        if head.startswith(mark):
+            return name
+    zeros = np.frombuffer(head[: min(len(head), 4000) // 4 * 4], np.uint8).reshape(-1, 4) == 0
+    share = zeros.mean(axis=0) if len(zeros) else np.zeros(4)
+    if not ((share < 0.1) | (share > 0.8)).all():
+        return None
+    at = tuple((share > 0.8).tolist())
+    return {
+        (False, True, False, True): "utf-16-le", (True, False, True, False): "utf-16-be",
+        (False, True, True, True): "utf-32-le", (True, True, True, False): "utf-32-be",
+    }.get(at)  # fmt: skip
+
+
+def _header(head, encoding, path, sep):
+    """Names in the first line that is not empty, and the separator that gives the most of them."""
+    if sep is not None:
+        given = sep.strip(" ") or sep
+        sep = {"\\t": "\t", "tab": "\t"}.get(given, given)
+        if len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0':
+            raise TableError(f"sep must be one character, such as , or ; or tab, got {given!r}")
+    best = []
     try:
-        text = io.TextIOWrapper(io.BytesIO(head[:HEADER]), encoding)
-        for line in text:
-            if line.strip():
-                return line.rstrip("\r\n")
+        for mark in SEPARATORS if sep is None else (sep,):
+            with io.TextIOWrapper(io.BytesIO(head), encoding, newline="") as text, _long_fields():
+                rows = csv.reader(text, delimiter=mark, skipinitialspace=mark != " ")
+                fields = next((row for row in rows if len(row) > 1 or (row and row[0].strip())), [])
+            if len(fields) > len(best):
+                best, sep = fields, mark
     except UnicodeError:
         raise TableError(_encoding_advice(path, encoding)) from None
     except LookupError:
         raise TableError(f"there is no encoding {encoding!r}: try utf-8, latin-1 or utf-16") from None
-    raise TableError(f"{str(path)!r} holds no table")
+    except csv.Error as error:
+        raise TableError(f"the header of {str(path)!r} cannot be read ({error})") from None
+    if not best:
+        raise TableError(f"{str(path)!r} holds no table")
+    return best, sep
+
+
+@contextlib.contextmanager
+def _long_fields():
+    """The csv module with fields as long as a line may be."""
+    before = csv.field_size_limit(LINE)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _encoding_advice(path, encoding):
     with _opened(path) as file:
-        start = file.read(2)
-    likely = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+        likely = _wide(file.read(4000)) or "latin-1"
     return f"{str(path)!r} is not in {encoding.replace('-sig', '')}: name its encoding, for example --encoding {likely}"
 
 
 def _ragged(path, sep, encoding, width):
     """Message about the first row with another number of fields than the header; None when there is none."""
-    with _opened(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text:
-        reader = csv.reader(text, delimiter=sep)
+    with _opened(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text, _long_fields():
+        reader = csv.reader(text, delimiter=sep, skipinitialspace=sep != " ")
         try:
             for row in reader:
                 if row and len(row) != width:
@@ -173,11 +256,15 @@ def _line(error):
 
 
 class _Watched(io.RawIOBase):
-    """A binary file that counts the separators that pass."""
+    """A binary file that counts the separators that pass, and ends where a line is too long or a quote stays open.
 
-    def __init__(self, file, separator):
-        self._file, self._separator = file, separator
-        self.separators = 0
+    ``doubt`` is asked, once, for what is wrong with the file when no quote follows an odd number of them for as long
+    as a line may be; where nothing is, a quote stood inside of a cell.
+    """
+
+    def __init__(self, file, separator, path, doubt):
+        self._file, self._separator, self._path, self._doubt = file, separator, path, doubt
+        self.separators = self._lines = self._length = self._quotes = self._quoted = 0
 
     def readable(self):
         return True
@@ -186,7 +273,25 @@ class _Watched(io.RawIOBase):
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         self.separators += data.count(self._separator)
+        self._look(data)
         return len(data)
+
+    def _look(self, data):
+        ends = [place for place in (data.find(b"\n"), data.find(b"\r")) if place >= 0]
+        if self._length + (min(ends) if ends else len(data)) > LINE:
+            raise TableError(
+                f"line {self._lines + 1:,} of {str(self._path)!r} is longer than {LINE // 1_000_000} MB: "
+                "is it a CSV file?"
+            )
+        self._length = len(data) - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if ends else self._length + len(data)
+        self._lines += data.count(b"\n")
+        quotes = data.count(b'"')
+        self._quotes += quotes
+        self._quoted = 0 if quotes or self._quotes % 2 == 0 else self._quoted + len(data)
+        if self._quoted > LINE and self._doubt:
+            problem, self._doubt = self._doubt(), None
+            if problem:
+                raise TableError(problem)
 
     def position(self):
         """Bytes of the file on disk that were read."""

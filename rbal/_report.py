@@ -35,15 +35,15 @@ def remedy(row):
 
 
 def clean(text):
-    """Text from a file without control characters, which a terminal might obey."""
-    return "".join(c if c.isprintable() else "�" for c in str(text))
+    """Text from a file with its control characters and directions of writing as escapes, which no terminal obeys."""
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in str(text))
 
 
 def explain(advice):
     """Paragraphs: disagreement first, then what to do, why, how much it matters, how sure it is."""
     parts = [_disagreement(advice)] if advice.agrees is False else []
     parts += [_recommendation(advice), _flat(advice), _confidence(advice)]
-    parts += [f"Note: {note}" for note in advice.notes]
+    parts += [f"Note: {clean(note)}" for note in advice.notes]
     return "\n".join(part for part in parts if part)
 
 
@@ -241,7 +241,8 @@ def _number(value):
 
 def to_json(advice):
     """One JSON object, strictly so."""
-    return json.dumps(as_dict(advice), indent=2, ensure_ascii=False, allow_nan=False)
+    lines = json.dumps(as_dict(advice), indent=2, ensure_ascii=False, allow_nan=False).split("\n")
+    return "\n".join(map(clean, lines))  # JSON reads the same escapes
 
 
 def figure_svg(advice):

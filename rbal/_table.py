@@ -12,6 +12,9 @@ import pandas as pd
 from scipy import sparse
 
 from ._estimate import from_covariances, from_rows
+from ._features import Counting, TableError, candidates, features
+from ._frames import as_pandas, factorized, is_time, needs_plain
+from ._numbers import ANYWHERE
 from ._sums import Sums, padded
 
 MOST_LEVELS = 100  # of a categorical column; one with more is an identifier or free text
@@ -19,11 +22,8 @@ MOST_COLUMNS = 10_000  # of which the covariance is held in memory
 MOST_FLOATS = 32_000_000  # of rows held in memory, before they are summed up
 BLOCK_FLOATS = 4_000_000  # coded at once
 FEWEST = 5  # samples of a class below which nothing can be said
+FAR = 1e30  # larger numbers, and so many times larger than the others, are slips or codes for missing values
 KEPT = 4_000  # rows of each class that are kept as they came, for diagnosis and for the check
-
-
-class TableError(ValueError):
-    """The table cannot be used; the message is one line that says what to do."""
 
 
 @dataclass
@@ -44,6 +44,8 @@ class Data:
     rows: tuple = ()  # (X, is positive) of the rows that were kept
     names: list = field(default_factory=list)  # of all columns of the table
     is_sparse: bool = False
+    is_unusual: bool = False  # as a frame, for scikit-learn
+    notes: list = field(default_factory=list)  # sentences on what was recognised and left out
 
     @property
     def columns(self):
@@ -51,11 +53,10 @@ class Data:
         return [*self.numeric, *self.categorical]
 
 
-def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0):
+def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0, keep=()):
     """Data of a table in memory."""
-    y = np.asarray(y)
-    if y.ndim != 1:
-        raise TableError(f"y must have one dimension, got shape {y.shape}")
+    unusual = needs_plain(X)
+    X, y = as_pandas(X, "X"), _one_dimension(y)
     if sparse.issparse(X):
         X = X.tocsr()
     elif not isinstance(X, pd.DataFrame):
@@ -65,14 +66,22 @@ def from_arrays(X, y, positive=None, categorical="auto", standardize=True, rando
         X = pd.DataFrame(X).infer_objects() if X.dtype == object else pd.DataFrame(X)
     if X.shape[0] != len(y):
         raise TableError(f"X and y must have as many rows, got {X.shape[0]} and {len(y)}")
-    coder = Coder(categorical, standardize, random_state)
+    coder = Coder(categorical, standardize, random_state, keep)
     size = max(64, BLOCK_FLOATS // max(X.shape[1], 1))
     for start in range(0, len(y), size):
         part = slice(start, start + size)
         coder.add(frame(X, part), y[part])
     data = coder.finish(positive)
-    data.is_sparse = sparse.issparse(X)
+    data.is_sparse, data.is_unusual = sparse.issparse(X), unusual
+    data.notes += coder.numbers_as_text()
     return data
+
+
+def _one_dimension(y):
+    y = np.asarray(as_pandas(y, "y"))
+    if y.ndim != 1:
+        raise TableError(f"y must have one dimension, got shape {y.shape}")
+    return y
 
 
 def frame(X, rows):
@@ -85,13 +94,15 @@ def frame(X, rows):
 class Coder:
     """Codes blocks of rows and adds up their moments, class by class."""
 
-    def __init__(self, categorical="auto", standardize=True, random_state=0):
-        self.categorical, self.standardize = categorical, standardize
+    def __init__(self, categorical="auto", standardize=True, random_state=0, keep=()):
+        self.categorical, self.standardize, self.keep = categorical, standardize, keep
         self.names, self.forced = None, ()
         self.keys = {}  # ("value", column), ("missing", column) or (column, level) to its place
         self.kind, self.origin = {}, {}
         self.imputed, self.dropped = {}, {}
         self.classes, self.kept = {}, {}
+        self.notes = []
+        self.counts = {}  # columns that may be an index
         self.held = 0
         self.rng = np.random.default_rng(random_state)
 
@@ -104,16 +115,14 @@ class Coder:
             raise TableError(f"the label is missing in {int(labels.isna().sum())} rows: fill them in or drop them")
         if self.names is None:
             self._begin(block)
+        for name, seen in self.counts.items():
+            seen.add(block[name])
         A = self._coded(block)
         for label in labels.unique():
             if label not in self.classes:
                 self.classes[label] = Sums()
                 if len(self.classes) > 2:
-                    shown = ", ".join(map(repr, map(_plain, list(self.classes)[:3])))
-                    raise TableError(
-                        f"the label takes more than two values ({shown}, …): "
-                        "choose two classes, or code one against the rest"
-                    )
+                    raise TableError(_too_many(list(self.classes)))
             member = (labels == label).to_numpy()
             self.classes[label].add(A[member])
             self._keep(label, block[member])
@@ -127,6 +136,15 @@ class Coder:
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise TableError(f"two columns are called {twice!r}: rename one")
+        written = {}
+        for name in self.names:
+            other = written.setdefault(str(name), name)
+            if other is not name:
+                raise TableError(f"columns {_plain(other)!r} and {_plain(name)!r} have one name as text: rename one")
+        for name in self.keep:
+            if name not in self.names:
+                raise TableError(f"there is no column {name!r} to keep: there are {_some(self.names)}")
+        self.counts = {name: Counting(name) for name in candidates(self.names) if name not in self.keep}
         if not isinstance(self.categorical, str):
             missing = [name for name in self.categorical if name not in self.names]
             if missing:
@@ -136,7 +154,7 @@ class Coder:
             raise TableError(f"categorical must be 'auto' or a list of columns, got {self.categorical!r}")
         for name in self.names:
             column = block[name]
-            if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+            if is_time(column):
                 self.kind[name], self.dropped[name] = "dropped", "dates: turn them into numbers to use them"
             elif pd.api.types.is_complex_dtype(column):
                 raise TableError(f"column {name!r} holds complex numbers: take real features from it")
@@ -171,7 +189,8 @@ class Coder:
         return A
 
     @property
-    def _n(self):
+    def n(self):
+        """Number of rows."""
         return sum(sums.n for sums in self.classes.values())
 
     def _place(self, key):
@@ -189,6 +208,7 @@ class Coder:
         for j, name in enumerate(names):
             if name not in self.origin:
                 self.origin[name] = _middle_and_width(values[~missing[:, j], j])
+            _check_extremes(name, values[~missing[:, j], j], *self.origin[name])
         origin = np.array([self.origin[name] for name in names])
         values = (values - origin[:, 0]) / origin[:, 1]
         parts = []
@@ -198,6 +218,27 @@ class Coder:
                 self.imputed[name] = self.imputed.get(name, 0) + int(missing[:, j].sum())
                 parts.append((self._place(("missing", name)), missing[:, j]))
         return parts
+
+    def relabel(self, new):
+        """Give the classes other labels."""
+        self.classes = {new[label]: sums for label, sums in self.classes.items()}
+        self.kept = {new[label]: kept for label, kept in self.kept.items()}
+
+    def numbers_as_text(self):
+        """Sentences on columns of text that hold numbers, as a word for missing values leaves them."""
+        from ._texts import written_numbers
+
+        said = []
+        for name in self.names:
+            if self.kind[name] == "number" or name in self.forced:
+                continue
+            example = written_numbers(pd.concat([kept[0][name] for kept in self.kept.values()]))
+            if example is not None:
+                said.append(
+                    f"Column {_plain(name)!r} holds numbers as text (and {example!r}), and is not taken as numbers: "
+                    "convert it, for example with pandas.to_numeric(column, errors='coerce')."
+                )
+        return said
 
     def _as_numbers(self, name, column):
         try:
@@ -213,7 +254,7 @@ class Coder:
     def _levels(self, name, column):
         """One indicator a level."""
         parts = []
-        codes, levels = pd.factorize(column)
+        codes, levels = factorized(column, name)
         if (codes < 0).any():
             self.imputed[name] = self.imputed.get(name, 0) + int((codes < 0).sum())
             parts.append((self._place(("missing", name)), codes < 0))
@@ -252,7 +293,7 @@ class Coder:
     def finish(self, positive=None):
         """Moments of the coded table."""
         pos, neg = self._labels(positive)
-        T, numeric, categorical = self._map()
+        T, numeric, categorical = features(self)
         K, D = T.shape
         sums = [self.classes[label] for label in (pos, neg)]
         if all(s.products is None for s in sums) and sums[0].n + sums[1].n - 2 < D:
@@ -261,10 +302,12 @@ class Coder:
             if K > MOST_COLUMNS:
                 raise TableError(f"{K:,} coded columns and more rows: select at most {MOST_COLUMNS:,} columns")
             sample = from_covariances(sums[0].n, sums[1].n, *self._moments(sums, T))
+            if sample.outside > 1e-6 * (sample.outside + sample.shift @ sample.shift):
+                self.notes.insert(0, "LEAK? Some columns together tell the label of every row: look for those that do.")
         rows = self._rows(pos, neg, numeric, categorical)
         return Data(
             sums[0].n, sums[1].n, D, sample, _plain(pos), _plain(neg), numeric, categorical, self.imputed, self.dropped,
-            self.standardize, rows, self.names,
+            self.standardize, rows, self.names, notes=self.notes,
         )  # fmt: skip
 
     def _rows(self, pos, neg, numeric, categorical):
@@ -298,63 +341,6 @@ class Coder:
             few = max(self.classes, key=lambda label: (str(type(label)), label))  # as many of both: the larger label
         return few, next(label for label in self.classes if label != few)
 
-    def _map(self):
-        """Matrix from coded columns to the features of the classifier; constant ones are left out."""
-        K = len(self.keys)
-        n = self._n
-        total = sum((padded(sums.total, K) for sums in self.classes.values()), np.zeros(K))
-        square = self._squares(K)
-        rows, columns, entries, kinds = [], [], [], []
-        D = 0
-        for name in self.names:
-            if self.kind[name] == "number":
-                place, gap = self.keys["value", name], self.keys.get(("missing", name))
-                seen = n - (total[gap] if gap is not None else 0.0)
-                mean = total[place] / seen
-                # v + mean·missing: its square sums to Σv² + mean²·(number missing), as v = 0 there
-                variance = (square[place] + mean**2 * (n - seen)) / n - mean**2
-                if variance <= 1e-14 * max(square[place] / n, 1e-300) or variance <= 1e-24:
-                    self.dropped[name] = "constant"
-                    continue
-                scale = 1.0 / np.sqrt(variance) if self.standardize else self.origin[name][1]
-                rows.append(place), columns.append(D), entries.append(scale)
-                if gap is not None:
-                    rows.append(gap), columns.append(D), entries.append(scale * mean)
-                kinds.append((name, "number"))
-                D += 1
-            elif self.kind[name] == "category":
-                places = [place for key, place in self.keys.items() if key[0] == "level" and key[1] == name]
-                if len(places) < 2:
-                    self.dropped[name] = "constant"
-                    continue
-                mode = places[int(np.argmax(total[places]))]
-                gap = self.keys.get(("missing", name))
-                for place in places:
-                    rows.append(place), columns.append(D), entries.append(1.0)
-                    if place == mode and gap is not None:
-                        rows.append(gap), columns.append(D), entries.append(1.0)
-                    D += 1
-                kinds.append((name, "category"))
-            elif self.kind[name] == "unknown":
-                self.dropped[name] = "empty"
-        if D == 0:
-            reasons = "; ".join(f"{name!r} is {why}" for name, why in list(self.dropped.items())[:3])
-            raise TableError(f"no column varies ({reasons or 'there are none'}): nothing to learn from")
-        for name in self.dropped:
-            self.imputed.pop(name, None)
-        numeric = [name for name, kind in kinds if kind == "number"]
-        categorical = [name for name, kind in kinds if kind == "category"]
-        return sparse.csr_array((entries, (rows, columns)), shape=(K, D)), numeric, categorical
-
-    def _squares(self, K):
-        square = np.zeros(K)
-        for sums in self.classes.values():
-            for block in sums.blocks:
-                square[: block.shape[1]] += np.einsum("ij,ij->j", block, block)
-            if sums.products is not None:
-                square[: len(sums.products)] += np.diag(sums.products)
-        return square
-
     def _moments(self, sums, T):
         """Difference of the means and both covariances of the features."""
         means, covariances = [], []
@@ -376,6 +362,28 @@ def _middle_and_width(values):
     size = np.abs(values).max() or 1.0  # so that no square overflows
     middle, width = (values / size).mean(), (values / size).std()
     return size * middle, size * width if width > 1e-12 * abs(middle) else size
+
+
+def _check_extremes(name, values, middle, width):
+    """Refuse a huge cell beside which all others are nothing: no mean and no variance is left of them."""
+    sizes = np.abs(values)
+    largest = sizes.max(initial=0.0)
+    if largest < FAR:
+        return
+    typical = np.median(sizes[sizes > 0.0])
+    if largest / FAR > typical or largest / FAR > width + abs(middle):
+        cell = values[np.argmax(sizes)]
+        raise TableError(
+            f"column {_plain(name)!r} holds {cell:g}, beside which its other values vanish: correct it, leave it "
+            f"empty, or read it as missing (--na {cell:g})"
+        )
+
+
+def _too_many(labels):
+    shown = ", ".join(map(repr, map(_plain, labels[:3])))
+    said = f"the label takes more than two values ({shown}, …): choose two classes, or code one against the rest"
+    words = [label for label in labels if isinstance(label, str) and label in ANYWHERE]
+    return f"{said}; where {words[0]!r} means that it is missing, leave these rows out" if words else said
 
 
 def _plain(label):

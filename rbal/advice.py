@@ -39,7 +39,7 @@ class Advice:
         Best mixture of under- and oversampling at the trained threshold, 0 under and 1 over, and the range that is
         within one standard error of it.
     notes : list of str
-        Where the theory does not apply, or hardly.
+        What was recognised or left out when the table was read, and where the theory does not apply, or hardly.
     confidence : {"high", "moderate", "low"}
         In the recommendation.
     agrees : bool or None
@@ -158,6 +158,7 @@ def advise(
     costs=None,
     positive=None,
     categorical="auto",
+    keep=(),
     standardize=True,
     check=False,
     folds=5,
@@ -174,9 +175,11 @@ def advise(
     Parameters
     ----------
     X : (n, L) array, DataFrame or sparse matrix
-        Features. Columns of a DataFrame that hold no numbers are categorical, and become one indicator a level. Missing
-        values are imputed (mean, most frequent level) and constant columns left out; both are reported.
-    y : (n,) array
+        Features, as an array or as a frame of pandas, polars or pyarrow. Columns of a frame that hold no numbers are
+        categorical, and become one indicator a level. Missing values are imputed (mean, most frequent level); constant
+        columns are left out, and so are a first column that counts the rows and a column that tells the label of every
+        row; all this is reported.
+    y : (n,) array or series
         Two labels of any type.
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
         What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, or
@@ -191,6 +194,8 @@ def advise(
         Label of the positive class; by default the rarer one.
     categorical : "auto" or list of columns
         Columns to encode one-hot although they hold numbers.
+    keep : list of columns
+        Columns that are features although they look like an index.
     standardize : bool
         Whether the classifier sees numeric columns scaled to unit variance.
     check : bool
@@ -245,7 +250,8 @@ def advise(
     """
     draws = (32 if loss == "logistic" else 128) if draws is None else draws
     options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
-    data = _table.from_arrays(X, y, positive, categorical, standardize, random_state)
+    _check_seed(random_state)
+    data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
     advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
     return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
@@ -262,9 +268,13 @@ def advise_file(
     positive=None,
     categorical="auto",
     drop=(),
+    keep=(),
     standardize=True,
     sep=None,
     encoding=None,
+    decimal=None,
+    thousands=None,
+    na=(),
     check=False,
     folds=5,
     repeats=4,
@@ -283,7 +293,7 @@ def advise_file(
         CSV file, with a header; also compressed by gzip; or Parquet, where pyarrow is installed.
     label : str
         Column of the labels.
-    metric, C, loss, costs, positive, categorical, standardize
+    metric, C, loss, costs, positive, categorical, keep, standardize
         As in :func:`rbal.advise`.
     check, folds, repeats, draws, level, model_error, n_jobs, random_state
         As in :func:`rbal.advise`.
@@ -293,6 +303,11 @@ def advise_file(
         Separator of a CSV file; by default the most frequent of , ; | and tab in the header.
     encoding : str, optional
         Of a CSV file, utf-8 by default.
+    decimal, thousands : str, optional
+        Marks of decimals (. or ,) and of thousands (, . ' or a space) in the numbers of a CSV file. By default they are
+        recognised, and a note says so; another one where 1,234 could be either.
+    na : list of str
+        Words for missing values, beside the usual ones such as NA, null and ?.
     progress : bool
         Whether reading and the check show bars.
 
@@ -306,10 +321,12 @@ def advise_file(
 
     draws = (32 if loss == "logistic" else 128) if draws is None else draws
     options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
+    _check_seed(random_state)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         data = read(
-            path, label, positive=positive, categorical=categorical, drop=drop, standardize=standardize, sep=sep,
-            encoding=encoding, random_state=random_state, advance=lambda share: bar.update(int(100 * share) - bar.n),
+            path, label, positive=positive, categorical=categorical, drop=drop, keep=keep, standardize=standardize,
+            sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na, random_state=random_state,
+            advance=lambda share: bar.update(int(100 * share) - bar.n),
         )  # fmt: skip
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
     advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
@@ -336,3 +353,9 @@ def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
     if costs is None or np.size(costs) != 2:
         raise ValueError(f"costs must be two numbers, of a missed positive and of a false alarm, got {costs!r}")
     return C, loss, metric, tuple(number("costs", cost, 0.0, open_low=True) for cost in costs)
+
+
+def _check_seed(random_state):
+    """Refuse what numpy takes for no seed."""
+    if isinstance(random_state, bool) or (isinstance(random_state, (int, np.integer)) and random_state < 0):
+        raise ValueError(f"random_state must be an integer >= 0, got {random_state!r}")

@@ -11,6 +11,27 @@ import sys
 OK, BAD_INPUT, USAGE, DISAGREE, INTERRUPTED = 0, 1, 2, 3, 130
 
 
+EPILOG = """\
+examples:
+  rbal advise table.csv --label sick --positive yes
+  rbal advise table.csv --label sick --na -999 unknown --drop patient
+  rbal advise tabelle.csv --label krank --sep ';' --decimal , --thousands .
+  rbal advise table.parquet --label sick --keep year --check --html report.html
+
+The separator, marks of decimals and thousands, words for missing values and a saved
+index are recognised, and notes say so; these options overrule what was recognised.
+
+Exit codes: 0 advice given; 1 the table cannot be used; 2 wrong usage; 3 --check found
+that theory and data disagree."""
+
+
+def seed(text):
+    """A seed from the command line."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer >= 0, got {text!r}")
+    return int(text)
+
+
 def parser():
     """Parser of the command line."""
     from . import __version__
@@ -23,8 +44,8 @@ def parser():
         help="what to do with an imbalanced table",
         description="Predict what a linear classifier would score on a table with two classes under each remedy for "
         "their imbalance, and recommend one.",
-        epilog="Exit codes: 0 advice given; 1 the table cannot be used; 2 wrong usage; 3 --check found that theory and "
-        "data disagree.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = advise.add_argument
     add("table", help="CSV file with a header (also .gz), or Parquet")
@@ -36,14 +57,30 @@ def parser():
     add("--loss", default="hinge", choices=("hinge", "squared_hinge", "logistic"), help="of the classifier (hinge)")
     add("--categorical", nargs="+", default=[], metavar="COLUMN", help="columns of numbers that are categories")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
+    add(
+        "--keep",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help="columns that are features although they look like an index",
+    )
     add("--no-standardize", action="store_true", help="leave the scale of the columns as it is")
     add("--sep", help="separator of the CSV file (found from the header)")
     add("--encoding", help="of the CSV file (utf-8)")
+    add("--decimal", metavar="MARK", help="decimal mark of numbers in the CSV file, . or , (recognised)")
+    add("--thousands", metavar="MARK", help="mark of thousands, one of , . ' or a space (recognised)")
+    add(
+        "--na",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="words for missing values, beside NA, null, ? and their like",
+    )
     add("--check", action="store_true", help="also train on the data, by repeated stratified cross-validation")
     add("--folds", type=int, default=5, help="of the check (5)")
     add("--repeats", type=int, default=4, help="of the check (4)")
     add("--jobs", type=int, help="workers of the check (all cores)")
-    add("--seed", type=int, default=0, help="of everything random (0)")
+    add("--seed", type=seed, default=0, help="of everything random (0)")
     add("--json", action="store_true", help="print JSON instead of text")
     add("--html", metavar="FILE", help="also write a report as one HTML page")
     add("--quiet", action="store_true", help="no progress bars")
@@ -69,22 +106,48 @@ def advise(chosen):
     from .advice import advise_file
 
     try:
+        if chosen.html:
+            check_output(chosen.html, chosen.table)
         advice = advise_file(
             chosen.table, chosen.label, chosen.metric, C=chosen.C, loss=chosen.loss, costs=chosen.costs,
             positive=chosen.positive, categorical=chosen.categorical or "auto", drop=chosen.drop,
-            standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding, check=chosen.check,
+            keep=chosen.keep, standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding,
+            decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na, check=chosen.check,
             folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs, random_state=chosen.seed,
             progress=not chosen.quiet and sys.stderr.isatty(),
         )  # fmt: skip
         if chosen.html:
-            with open(chosen.html, "w", encoding="utf-8") as page:
-                page.write(advice.to_html())
+            write(chosen.html, advice.to_html())
     except (ValueError, OSError, MemoryError) as error:
         message = "not enough memory: give fewer rows or columns" if isinstance(error, MemoryError) else str(error)
         print(f"rbal: {clean(' '.join(message.split()))}", file=sys.stderr)
         return BAD_INPUT
     print(advice.to_json() if chosen.json else text(advice))
     return DISAGREE if advice.agrees is False else OK
+
+
+def check_output(path, table):
+    """Refuse to write where the table is, by whatever name, or where nothing can be written."""
+    if os.path.exists(path) and os.path.exists(table) and os.path.samefile(path, table):
+        raise ValueError(f"--html {path} is the table itself: give another file to write to")
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) or not os.path.isdir(folder):
+        raise ValueError(
+            f"--html {path} cannot be written: {'it is a folder' if os.path.isdir(path) else 'no such folder'}"
+        )
+
+
+def write(path, page):
+    """Write a page as a whole or not at all."""
+    from .datasets._fetch import replacing
+
+    path = os.path.realpath(path)  # a link stays one
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a terminal
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+        return
+    with replacing(path) as file:
+        file.write(page.encode("utf-8", "backslashreplace"))
 
 
 if __name__ == "__main__":

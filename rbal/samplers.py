@@ -11,13 +11,14 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
+from ._frames import NativeFrames
 from ._informed import LikelihoodInformedSampler
 from ._smote import RBMSMOTE
 
 __all__ = ["RBMSMOTE", "LikelihoodInformedSampler", "RandomMixSampler"]
 
 
-class RandomMixSampler(BaseSampler):
+class RandomMixSampler(NativeFrames, BaseSampler):
     """Balance classes by a mixture of random under- and oversampling.
 
     Every class ends with n = round(n_min + mixing (n_max - n_min)) samples. A larger class loses samples at random,

@@ -256,7 +256,7 @@ def test_ten_gigabytes_of_nothing(tmp_path):
 
 
 def test_a_line_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(_reading, "HEADER", 1000)
+    monkeypatch.setattr(_reading, "LINE", 1000)
     with pytest.raises(_reading.TableError, match="no line end"):
         read(write(tmp_path, "x" * 2000))
 

@@ -77,16 +77,24 @@ def atomic(path):
     path = Path(path)
     with _writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            with open(temporary, "xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:  # also when interrupted from the keyboard
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """The same in a folder that is there, without advice on data when it fails."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:  # also when interrupted from the keyboard
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 @contextlib.contextmanager

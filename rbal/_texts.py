@@ -1,0 +1,246 @@
+"""Columns of text as a file has them, into numbers, levels and labels; and notes of what was recognised."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from ._numbers import NO_LABEL, PLAIN, Looked, as_numbers, decide, is_missing, look
+from ._table import TableError, _some
+
+ONE_SIGN = ".", ","
+MARKS = ".", ",", " ", "'"
+
+
+class Texts:
+    """Reads the text of one CSV file, as its beginning tells.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Beginning of the file as pandas reads it.
+    text : DataFrame
+        The same as text.
+    label : str
+    left : list of str
+        Columns whose text stays as it is.
+    sep : str
+        Separator of the file.
+    decimal, thousands : str, optional
+        What the user says about numbers; by default it is recognised.
+    na : list of str
+        Words for missing values, beside the usual ones.
+    """
+
+    def __init__(self, table, text, label, left=(), *, sep=",", decimal=None, thousands=None, na=()):
+        self.label, self.na = label, tuple(na)
+        self.na_numbers = _numbers_among(self.na)
+        self.found = Counter()  # (word, column) to how often it was missing
+        looks = {}
+        for name in text.columns.difference([label, *left], sort=False):
+            if pd.api.types.is_bool_dtype(table[name]):
+                continue
+            if not _is_number(table[name]) or _may_be_thousands(text[name]):
+                looks[name] = look(text[name], self.na)
+            elif pd.api.types.is_float_dtype(table[name]):
+                looks[name] = Looked({".": PLAIN}, _with_point(text[name]))
+            else:
+                looks[name] = Looked({".": PLAIN, ",": PLAIN}, "")
+            if looks[name].odd is not None:
+                raise TableError(
+                    f"column {name!r} holds numbers, but also {looks[name].odd!r}: correct it, say that it is missing "
+                    f"(--na {looks[name].odd}), or that the column is categorical (--categorical {name})"
+                )
+        self.formats, self.unsure = decide(looks, sep, decimal, thousands)
+        self.examples = {name: found.example for name, found in looks.items()}
+        for name, found in looks.items():
+            form = self.formats.get(name)
+            wrong = form is not None and thousands is not None and form.thousands not in ("", thousands)
+            if found.formats and (form is None or wrong):
+                said = [f"--decimal {decimal}"] if decimal else []
+                said += [f"--thousands {thousands}"] if thousands else []
+                raise TableError(f"column {name!r} holds {found.example!r}, which is no number with {' '.join(said)}")
+        own = [name for name, form in self.formats.items() if form != PLAIN]
+        self.dtype = dict.fromkeys([label, *own], "str")
+
+    def __call__(self, block):
+        """A block as pandas read it, with numbers where there are some; and the labels."""
+        columns = {}
+        for name in block.columns:
+            if name == self.label:
+                continue
+            column = block[name]
+            if _is_number(column):
+                columns[name] = self._without(name, column)
+            elif name in self.formats:
+                columns[name] = self._numbers(name, column)
+            elif pd.api.types.infer_dtype(column, skipna=True) == "string":
+                columns[name] = self._levels(name, column)
+            else:
+                columns[name] = column
+        return pd.DataFrame(columns, index=block.index), self._labels(block[self.label])
+
+    def _without(self, name, column):
+        """Numbers, of which some mean that there is none."""
+        if not self.na_numbers:
+            return column
+        missing = column.isin(self.na_numbers)
+        self.found.update((_short(value), name) for value in column[missing])
+        return column.mask(missing) if missing.any() else column
+
+    def _numbers(self, name, cells):
+        values, words, bad = as_numbers(cells, self.formats[name], self.na)
+        if bad is not None:
+            form = self.formats[name]
+            raise TableError(
+                f"column {name!r} begins with numbers ({form}) but holds {bad!r} further on: correct it, "
+                "say how numbers are written (--decimal, --thousands) or what is missing (--na), or name it as "
+                "categorical"
+            )
+        self.found.update((word, name) for word in words)
+        return self._without(name, pd.Series(values, index=cells.index))
+
+    def _levels(self, name, cells):
+        cells = cells.str.strip()
+        missing = is_missing(cells, self.na)
+        self.found.update((word, name) for word in cells[missing & cells.notna() & (cells != "")])
+        return cells.mask(missing) if missing.any() else cells
+
+    def _labels(self, cells):
+        cells = cells.str.strip()
+        missing = cells.isna() | cells.str.lower().isin(NO_LABEL) | cells.isin(self.na)
+        if missing.any():
+            words = sorted({word for word in cells[missing].dropna() if word})
+            written = f" ({', '.join(map(repr, words[:3]))})" if words else ""
+            raise TableError(
+                f"the label is missing{written} in {int(missing.sum())} rows: fill them in or leave these rows out"
+            )
+        whole = cells.str.fullmatch(r"-?(?:0|[1-9][0-9]*)\.0+").astype(bool)  # 1.0 is 1
+        return cells.mask(whole, cells.str.replace(r"\.0+$", "", regex=True))
+
+    def notes(self, used):
+        """Sentences on what was recognised in the columns that were used."""
+        said, groups = [], {}
+        for name, form in self.formats.items():
+            if form != PLAIN and name in used and name not in self.unsure:
+                groups.setdefault(form, []).append(name)
+        for form, names in groups.items():
+            cell = self.examples[names[0]]
+            value = float(form.plain(pd.Series([cell], dtype=object))[0])
+            said.append(f"Numbers with {form} are recognised in {_columns(names)}: {cell!r} is read as {value:g}.")
+        names = [name for name in self.unsure if name in used]
+        if names:
+            cell, other = self.examples[names[0]], self.unsure[names[0]]
+            value = float(other.plain(pd.Series([cell], dtype=object))[0])
+            taken = float(self.formats[names[0]].plain(pd.Series([cell], dtype=object))[0])
+            said.append(
+                f"Ambiguous numbers in {_columns(names)}: {cell!r} is read as {taken:g} and could be {value:g}. "
+                f"--decimal {other.decimal} reads it so, --decimal {self.formats[names[0]].decimal} ends this note."
+            )
+        words = {}
+        for (word, name), count in self.found.items():
+            if name in used:
+                words.setdefault(word, []).append((name, count))
+        if words:
+            parts = [
+                f"{word!r} ({', '.join(f'{count:,} in {name!r}' for name, count in where[:5])}"
+                + (f" and {len(where) - 5} more columns)" if len(where) > 5 else ")")
+                for word, where in list(words.items())[:5]
+            ]
+            said.append(f"Read as missing: {', '.join(parts)}.")
+        return said
+
+
+def relabelled(labels):
+    """Labels of a CSV file as numbers or truth values where they are written so, and sentences on words for missing.
+
+    Parameters
+    ----------
+    labels : list of str
+
+    Returns
+    -------
+    (dict, list of str)
+    """
+    said = [
+        f"The label {label!r} is taken as a class, not as a missing value: give it with --na if it is one."
+        for label in labels
+        if is_missing(pd.Series([label], dtype=object))[0]
+    ]
+    if {label.lower() for label in labels} <= {"true", "false"}:
+        return {label: label.lower() == "true" for label in labels}, said
+    values = {label: _numbers_among([label]) for label in labels}
+    if not all(values.values()):
+        return {label: label for label in labels}, said
+    if len(labels) == 2 and len({value for (value,) in values.values()}) == 1:
+        raise TableError(
+            f"the labels {labels[0]!r} and {labels[1]!r} are one number, written in two ways: write them alike"
+        )
+    if any(label.lstrip("+-").startswith("0") and label.lstrip("+-")[1:2].isdigit() for label in labels):
+        return {label: label for label in labels}, said  # 01 is a name
+    return {label: int(value) if label.lstrip("+-").isdigit() else value for label, (value,) in values.items()}, said
+
+
+def without(block, na):
+    """A block of any columns, without the values that the user calls missing."""
+    if not len(na):
+        return block
+    numbers = _numbers_among(na)
+    return block.apply(lambda column: column.mask(column.isin(numbers if _is_number(column) else list(na))))
+
+
+def written_numbers(column):
+    """Whether a column of text in memory is one of numbers, all but a few of its cells; and one of these."""
+    text = column.dropna()
+    text = text[text.map(lambda cell: isinstance(cell, str)).astype(bool)].astype(object)
+    found = look(text)
+    if found.odd is None and not (found.formats and text.nunique() > 10):
+        return None
+    return found.odd or next(iter(text[is_missing(text.str.strip(), among_numbers=True)]), None) or text.iloc[0]
+
+
+def check_marks(decimal, thousands):
+    """Refuse marks that no file has."""
+    if decimal is not None and decimal not in ONE_SIGN:
+        raise TableError(f"decimal must be '.' or ',', got {decimal!r}")
+    if thousands is not None and thousands not in MARKS:
+        raise TableError(f"thousands must be one of {', '.join(map(repr, MARKS))}, got {thousands!r}")
+    if decimal is not None and decimal == thousands:
+        raise TableError(f"decimal and thousands must differ, got {decimal!r} for both")
+
+
+def _is_number(column):
+    return pd.api.types.is_numeric_dtype(column.dtype) and column.dtype != object
+
+
+def _may_be_thousands(text):
+    """Whether cells of a column of numbers have a point, and none of them one that cannot be a mark of thousands."""
+    marked = False
+    for cell in text.dropna():
+        _, mark, end = cell.strip().rpartition(".")
+        marked = marked or bool(mark)
+        if mark and len(end) != 3:
+            return False
+    return marked
+
+
+def _with_point(text):
+    return next((cell for cell in text.dropna() if "." in cell), "")
+
+
+def _numbers_among(words):
+    values = []
+    for word in words:
+        try:
+            values.append(float(word))
+        except ValueError:
+            continue
+    return [value for value in values if np.isfinite(value)]
+
+
+def _short(value):
+    return f"{float(value):g}"
+
+
+def _columns(names):
+    return ("column " if len(names) == 1 else "columns ") + _some(names)
