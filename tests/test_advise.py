@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal import _check, _table
+from rbal import _check, _judgement, _table
 from rbal._estimate import from_covariances
 from rbal._judgement import SIMPLEST_FIRST, model_error
 from rbal._pipeline import coding, learner
@@ -397,6 +397,68 @@ def test_check_agrees_on_gaussian_classes():
     assert (advice.table["measured"] - advice.table["expected"]).abs().max() < 0.08
     assert advice.table["measured_error"].between(0.005, 0.06).all()
     assert "checked by cross-validation" in advice.explain()
+    assert abs(advice.offset) < 0.03
+    assert advice.confidence == "high"  # moderate before the check
+
+
+def rare_indicators(seed, n_pos=40, n_neg=400, D=40):
+    """Columns that are 1 in 6 % of the positives and 1 % of the negatives: far from Gaussian, and separated less."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_pos + n_neg) < n_pos
+    return (rng.random((len(y), D)) < np.where(y[:, None], 0.06, 0.01)).astype(float), y
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_all_remedies_are_off_by_is_said_first_and_never_adds_confidence(seed):
+    """All ten measured values lie 0.02 to 0.14 below, each within three of its errors, which once was agreement."""
+    X, y = rare_indicators(seed)
+    options = {"draws": 32, "repeats": 2, "n_jobs": 1, "progress": False}
+    before, after = (rbal.advise(X, y, check=check, **options) for check in (False, True))
+    gap = after.table["measured"] - after.table["expected"]
+    assert (gap < 0.0).all()
+    assert after.offset == pytest.approx(gap.mean())
+    assert after.offset < -0.03
+    assert (before.confidence, after.confidence) == ("low", "low")
+    first = after.explain().split("\n")[0]
+    assert f"score {-after.offset:.3f} ± {after.offset_error:.3f} lower than predicted, in all ten remedies" in first
+    assert json.loads(after.to_json())["offset"] == after.offset
+
+
+def judged(offset, error, metric="ba"):
+    """An advice after a check that measured all remedies off by as much, with one error that they share."""
+    costs = (20.0, 1.0) if metric == "cost" else None
+    advice = rbal.advise(*gaussian(80, 400, 25), metric, costs=costs, **QUICK)
+    assert advice.confidence == "moderate"
+    table, noise = advice.table, np.random.default_rng(0).normal(size=_check.RESAMPLES)
+    noise *= error / np.std(noise)
+    sign = -1.0 if metric == "cost" else 1.0
+    table["scatter"], table["measured_error"], table["expected"] = 0.0, error, table["predicted"]
+    table["measured"] = table["predicted"] + offset
+    value = (sign * table["measured"]).to_dict()
+    _judgement._judge(advice, _check.Checked(64, 320, 0.2, value, {row: v + noise for row, v in value.items()}, 400))
+    return advice
+
+
+@pytest.mark.parametrize(
+    ("offset", "error", "agrees", "confidence", "says"),
+    [
+        (-0.01, 0.01, True, "high", ""),  # agreement, and an error that makes it one
+        (-0.01, 0.05, True, "moderate", ""),  # too little is known to be surer
+        (-0.06, 0.05, True, "low", "score 0.060 ± 0.050 lower than predicted, in all ten remedies. That may be chance"),
+        (-0.06, 0.01, False, "low", "DISAGREE. Trained classifiers score 0.060 ± 0.010 lower than predicted"),
+        (0.06, 0.01, False, "low", "score 0.060 ± 0.010 higher than predicted, in all ten remedies."),
+    ],
+)
+def test_confidence_follows_the_evidence(offset, error, agrees, confidence, says):
+    advice = judged(offset, error)
+    assert (advice.agrees, advice.confidence) == (agrees, confidence)
+    first = advice.explain().split("\n")[0]
+    assert says in first if says else "predicted, in" not in first
+
+
+def test_a_cost_that_is_higher_is_worse():
+    first = judged(0.1, 0.01, "cost").explain().split("\n")[0]
+    assert "Trained classifiers cost 0.100 ± 0.010 more than predicted, in all ten remedies." in first
 
 
 def test_disagreement_is_said_first():
