@@ -5,18 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import ndtr
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from tqdm.auto import tqdm
 
 from ._pipeline import coding, learner, sampler
+from ._threshold import best_cut, of_rates
 
 MOST_ROWS = 4_000  # in the check; more are sampled down, evenly
 FEWEST = 200  # positives that sampling down leaves, where there are so many
 RESAMPLES = 200  # of the rows, for standard errors
-CUTS = 101  # thresholds to choose from
 
 
 class Checked(NamedTuple):
@@ -113,11 +112,11 @@ def _measure(scores, fold_of, y, threshold, setting, weights):
         cut = np.zeros(len(s))
         if threshold == "moved":
             for k in np.unique(fold):  # the threshold of a fold comes from the others
-                cut[fold == k] = _threshold(s[fold != k], y[fold != k], setting)
+                cut[fold == k] = best_cut(s[fold != k], y[fold != k], setting.metric, setting.costs)[0]
         answer = (s > cut).astype(float)
         tpr = (weights[:, y] @ answer[y]) / weights[:, y].sum(axis=1)
         fpr = (weights[:, ~y] @ answer[~y]) / weights[:, ~y].sum(axis=1)
-        total += of_rates(tpr, fpr, float(y.mean()), setting)
+        total += of_rates(tpr, fpr, float(y.mean()), setting.metric, setting.costs)
     return total / len(scores)
 
 
@@ -131,32 +130,3 @@ def _ranking(s, fold, y, metric, weights):
     few = weights[:51]  # enough for a standard error
     found = np.array([area(y, s, sample_weight=w) for w in few])
     return np.concatenate([found, np.resize(found[1:], len(weights) - len(few))])
-
-
-def of_rates(tpr, fpr, share, setting):
-    """The metric of a confusion matrix, more is better."""
-    if setting.metric == "ba":
-        return 0.5 * (tpr + 1.0 - fpr)
-    tp, fp, fn, tn = share * tpr, (1 - share) * fpr, share * (1 - tpr), (1 - share) * (1 - fpr)
-    if setting.metric == "cost":
-        return -(setting.costs[0] * fn + setting.costs[1] * fp)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if setting.metric == "f1":
-            value = 2 * tp / (2 * tp + fp + fn)
-        else:
-            value = (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
-    return np.where(np.isfinite(value), value, 0.0)
-
-
-def _threshold(s, y, setting):
-    """Threshold at which the metric of smoothed scores is best: steadier than that of the scores themselves."""
-    parts = s[y], s[~y]
-    low, high = min(p.min() for p in parts), max(p.max() for p in parts)
-    cuts = np.linspace(low, high, CUTS)
-    rates = []
-    for p in parts:
-        width = 0.9 * min(p.std(), np.subtract(*np.percentile(p, [75, 25])) / 1.34 or p.std()) * len(p) ** -0.2
-        width = width or 1e-9 * max(1.0, abs(high - low))
-        p = p if len(p) <= 1000 else np.quantile(p, np.linspace(0.0005, 0.9995, 1000))
-        rates.append(ndtr((p[:, None] - cuts) / width).mean(axis=0))
-    return cuts[np.argmax(of_rates(*rates, float(y.mean()), setting))]

@@ -26,6 +26,8 @@ TRUST = 0.02  # what predictions err by on real tables (chapter 15): of remedies
 # chapter 15, as model_error in tools/study.py finds it. The tables that judge had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
 OFF = 0.03  # a prediction further than this from the check, and than three standard errors, disagrees with it
+SHARED = 2.0  # standard errors that all predictions together may be off by, which is one question and not ten
+STEPS = ("low", "moderate", "high")
 
 
 def predict(data, setting, draws, level, error, random_state):
@@ -176,18 +178,28 @@ def verify(advice, folds, repeats, n_jobs, random_state, progress):
 def _judge(advice, found):
     """Whether theory and data agree, and what to do if not."""
     table = advice.table
-    gap = (table["measured"] - table["expected"]).abs()
+    gap = table["measured"] - table["expected"]
     unit = advice.setting.unit
-    off = gap > np.maximum(OFF * unit, 3.0 * np.hypot(table["measured_error"], table["scatter"]))
+    off = gap.abs() > np.maximum(OFF * unit, 3.0 * np.hypot(table["measured_error"], table["scatter"]))
+    # remedies share rows, folds and moments: what they are off by together is one number, with an error of its own
+    level = np.mean([found.resampled[row] for row in table.index], axis=0)
+    advice.offset = float(gap.mean())
+    advice.offset_error = float(np.hypot(np.std(level), table["scatter"].mean()))
     winner = max(found.value, key=found.value.get)
     lead = found.value[winner] - found.value[advice.best]
     doubt = np.std(found.resampled[winner] - found.resampled[advice.best])
     beaten = lead > max(0.5 * TRUST * unit, 2.0 * doubt)
-    advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5)
+    surely = displaced(advice) and abs(advice.offset) > SHARED * advice.offset_error
+    advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5 or surely)
     if beaten:
         close = max(NEGLIGIBLE * unit, 0.5 * doubt)
         advice.best = _simplest(found.value[winner] - pd.Series(found.value) <= close, advice.setting)
-    if not advice.agrees:
-        advice.confidence = "low"
-    elif advice.confidence != "high":
-        advice.confidence = "high" if advice.confidence == "moderate" else "moderate"
+    # a step up takes an offset that is small and known to be, a step down one that is large, chance or not
+    step = -1 if displaced(advice) else int(advice.offset_error <= OFF * unit)
+    step = step if advice.agrees else -len(STEPS)
+    advice.confidence = STEPS[min(max(STEPS.index(advice.confidence) + step, 0), len(STEPS) - 1)]
+
+
+def displaced(advice):
+    """Whether a check found all remedies together further from their predictions than these may err."""
+    return advice.offset is not None and abs(advice.offset) > OFF * advice.setting.unit

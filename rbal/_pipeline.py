@@ -5,7 +5,6 @@ from imblearn import FunctionSampler
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, f1_score, make_scorer, matthews_corrcoef
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -53,7 +52,8 @@ def sampler(mixing, random_state=None):
 def pipeline(advice, random_state=None):
     """Everything that the recommended remedy needs, as one estimator."""
     from imblearn.pipeline import make_pipeline as chain
-    from sklearn.model_selection import TunedThresholdClassifierCV
+
+    from ._threshold import TunedThreshold
 
     strategy, threshold = advice.best
     setting = advice.setting
@@ -62,22 +62,4 @@ def pipeline(advice, random_state=None):
     trained = chain(*steps)
     if threshold == "trained":
         return trained
-    return TunedThresholdClassifierCV(trained, scoring=scorer(setting, advice.data.positive))
-
-
-def scorer(setting, positive):
-    """The metric as scikit-learn takes it."""
-    if setting.metric == "ba":
-        return make_scorer(balanced_accuracy_score)
-    if setting.metric == "mcc":
-        return make_scorer(matthews_corrcoef)
-    if setting.metric == "f1":
-        return make_scorer(f1_score, pos_label=positive, zero_division=0.0)
-    miss, alarm = setting.costs
-    return make_scorer(mean_cost, greater_is_better=False, pos_label=positive, miss=miss, alarm=alarm)
-
-
-def mean_cost(y_true, y_pred, *, pos_label, miss, alarm):
-    """Mean cost of an answer."""
-    y_true, y_pred = np.asarray(y_true) == pos_label, np.asarray(y_pred) == pos_label
-    return float(np.mean(miss * (y_true & ~y_pred) + alarm * (~y_true & y_pred)))
+    return TunedThreshold(trained, metric=setting.metric, costs=setting.costs, pos_label=advice.data.positive)

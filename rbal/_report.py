@@ -8,6 +8,8 @@ import textwrap
 
 import numpy as np
 
+from ._judgement import displaced
+
 WIDTH = 100  # of the text that the command prints
 
 NAMES = {
@@ -41,7 +43,7 @@ def clean(text):
 
 def explain(advice):
     """Paragraphs: disagreement first, then what to do, why, how much it matters, how sure it is."""
-    parts = [_disagreement(advice)] if advice.agrees is False else []
+    parts = [_disagreement(advice)] if advice.agrees is False else [_offset(advice)]
     parts += [_recommendation(advice), _flat(advice), _confidence(advice)]
     parts += [f"Note: {clean(note)}" for note in advice.notes]
     return "\n".join(part for part in parts if part)
@@ -51,11 +53,32 @@ def _disagreement(advice):
     table = advice.table
     gap = (table["measured"] - table["expected"]).abs()
     worst = gap.idxmax()
-    return (
-        "THEORY AND DATA DISAGREE. Believe the measured column, not the predicted one: for "
-        f"“{remedy(worst)}” the theory expects {table.loc[worst, 'expected']:.3f} and cross-validation measures "
-        f"{table.loc[worst, 'measured']:.3f} ± {table.loc[worst, 'measured_error']:.3f}."
+    parts = [
+        "THEORY AND DATA DISAGREE.",
+        _offset(advice),
+        f"Believe the measured column, not the predicted one: for “{remedy(worst)}” the theory expects "
+        f"{table.loc[worst, 'expected']:.3f} and cross-validation measures {table.loc[worst, 'measured']:.3f} ± "
+        f"{table.loc[worst, 'measured_error']:.3f}.",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _offset(advice):
+    """What all remedies are off by, where that is much."""
+    if not displaced(advice):
+        return ""
+    gap = advice.table["measured"] - advice.table["expected"]
+    alike = int((np.sign(gap) == np.sign(advice.offset)).sum())
+    words = {5: "five", 10: "ten"}
+    rows = words.get(len(gap), len(gap))
+    share = f"all {rows}" if alike == len(gap) else f"{alike} of {rows}"
+    verb, by = ("cost", "more") if advice.metric == "cost" else ("score", "higher")
+    by = by if advice.offset > 0.0 else {"more": "less", "higher": "lower"}[by]
+    said = (
+        f"Trained classifiers {verb} {abs(advice.offset):.3f} ± {advice.offset_error:.3f} {by} than predicted, "
+        f"in {share} remedies."
     )
+    return said if advice.agrees is False else said + " That may be chance, but believe the measured column."
 
 
 def _recommendation(advice):
@@ -121,7 +144,8 @@ def _confidence(advice):
     data = advice.data
     said = f"Confidence: {advice.confidence} ({data.n_pos:,} positive and {data.n_neg:,} negative samples"
     if advice.agrees is not None:
-        said += ", checked by cross-validation" if advice.agrees else ", cross-validation disagrees"
+        checked = ", cross-validation leaves it open" if displaced(advice) else ", checked by cross-validation"
+        said += checked if advice.agrees else ", cross-validation disagrees"
     return said + ")."
 
 
@@ -215,6 +239,8 @@ def as_dict(advice):
         "recommended": {"strategy": advice.best[0], "threshold": advice.best[1]},
         "confidence": advice.confidence,
         "agrees": advice.agrees,
+        "offset": advice.offset,
+        "offset_error": advice.offset_error,
         "explanation": explain(advice),
         "notes": list(advice.notes),
         "mixing": {"best": advice.mixing, "low": advice.mixing_low, "high": advice.mixing_high},

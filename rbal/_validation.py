@@ -6,11 +6,16 @@ import numpy as np
 
 
 def real_array(name, value, ndim=None):
-    """Value as a float array without NaN or infinity."""
+    """Value as a float array without NaN, infinity or masked entries; text is no number, whatever it says."""
+    unmasked(name, value)
     try:
+        array = np.asarray(value)
+        texts = array.dtype == object and any(isinstance(entry, (str, bytes)) for entry in array.flat)
+        if texts or array.dtype.kind not in "biufO":
+            raise TypeError
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be numeric, got {type(value).__name__}") from error
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be numeric, got {_kind(value)}") from None
     if ndim is not None and array.ndim not in np.atleast_1d(ndim):
         raise ValueError(f"{name} must have {' or '.join(map(str, np.atleast_1d(ndim)))} dimensions, got {array.ndim}")
     if not np.isfinite(array).all():
@@ -24,6 +29,8 @@ def in_range(name, value, low, high=math.inf, *, open_low=False):
         value = float(value)
         if (low < value or (value == low and not open_low)) and value <= high and value < math.inf:
             return value
+    if isinstance(value, (bool, np.bool_)) or getattr(value, "dtype", None) == np.bool_:
+        raise TypeError(f"{name} must be a number, got {_kind(value)}")
     array = real_array(name, value)
     bad = (array <= low if open_low else array < low) | (array > high)
     if bad.any():
@@ -55,11 +62,40 @@ def one_of(name, value, choices):
     return value
 
 
+def flag(name, value):
+    """Value as a bool, when it is one: "no" is not, and would count as true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def seeded(name, value):
+    """Generator of random numbers, from a seed, from itself or from nothing."""
+    try:
+        if isinstance(value, (bool, np.bool_, str)):
+            raise TypeError
+        return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an integer >= 0, a Generator or None, got {value!r}") from None
+
+
+def unmasked(name, value):
+    """Value, when it has no masked entries: behind a mask there is a number that means nothing."""
+    if np.ma.is_masked(value):
+        n = int(np.ma.count_masked(value))
+        raise ValueError(f"{name} must hold no masked values, got {n}: fill them in, or leave these rows out")
+    return value
+
+
 def positive_int(name, value):
     """Value as an int ≥ 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
     return int(value)
+
+
+def _kind(value):
+    return repr(value) if isinstance(value, (str, bytes, bool, np.bool_)) else type(value).__name__
 
 
 def _first(array, bad):

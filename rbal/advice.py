@@ -44,6 +44,9 @@ class Advice:
         In the recommendation.
     agrees : bool or None
         Whether the check agrees with the theory; None without a check.
+    offset, offset_error : float or None
+        Measured less expected, as the mean over all remedies, and its standard error; None without a check. Remedies
+        share rows and folds, so that what they are off by together is judged as one number.
     curve : pandas.DataFrame
         Predicted metric against the mixing, with its interval.
     data : object
@@ -65,6 +68,8 @@ class Advice:
     notes: list
     confidence: str
     agrees: bool | None = None
+    offset: float | None = None
+    offset_error: float | None = None
     curve: object = field(default=None, repr=False)
     data: object = field(default=None, repr=False)
     setting: object = field(default=None, repr=False)

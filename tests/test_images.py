@@ -772,7 +772,7 @@ def broken(kind, root, rows):
         return "no image with Straight_Hair and not the other attribute"
     if kind == "missing photograph":
         (photographs / name).unlink()
-        return "does not match .*: 1 images are absent, 000002.jpg first"
+        return "does not match .*: 1 images are absent, 000002.jpg first; partial=True takes those that are there"
     if kind == "unlisted photograph":
         (photographs / "999999.jpg").write_bytes((photographs / name).read_bytes())
         return "does not match .*: it does not name 1 images, 999999.jpg first"
@@ -813,6 +813,46 @@ def test_celeba_that_is_broken(celeba, cache, kind):
     with pytest.raises(DataError, match=message):
         load(celeba[0])
     assert not cache.exists() or listing(cache) == []
+
+
+def test_celeba_partial_copy_on_request(celeba, cache):
+    root, rows = celeba
+    whole = load(root, partial=True)
+    assert whole.name == load(root).name == "CelebA"
+    for name in list(rows)[24:]:
+        (root / "img_align_celeba" / name).unlink()
+    with pytest.raises(DataError, match=r"8 images are absent, 000026.jpg first; partial=True takes"):
+        load(root)
+    part = load(root, partial=True)
+    assert part.name == "CelebA, 12 of 20 faces"
+    assert repr(part).startswith("Images(CelebA, 12 of 20 faces: Straight_Hair 4, Wavy_Hair 4, test 4")
+    both = np.concatenate([part.X_pos, part.X_test[part.y_test > 0]])
+    assert {row.tobytes() for row in both} == {
+        row.tobytes() for row in bits_of(root, dict(list(rows.items())[:24]), 1, -1)
+    }
+    assert load(root, partial=True).name == part.name  # from the cache
+    (root / "img_align_celeba" / "999999.jpg").write_bytes(b"")
+    with pytest.raises(DataError, match="it does not name 1 images"):
+        load(root, partial=True)
+
+
+def test_celeba_partial_copy_without_a_class(celeba):
+    root, rows = celeba
+    for name, (_, straight, wavy, _) in rows.items():
+        if (straight, wavy) == (-1, 1):
+            (root / "img_align_celeba" / name).unlink()
+    with pytest.raises(DataError, match="img_align_celeba has no image with Wavy_Hair and not the other attribute"):
+        load(root, partial=True)
+    with pytest.raises(TypeError, match="partial must be True or False, got 'yes'"):
+        load(root, partial="yes")
+
+
+def test_celeba_that_the_environment_names(celeba, cache, monkeypatch):
+    monkeypatch.delenv("RBAL_CELEBA", raising=False)
+    with pytest.raises(DataError, match="root must be the folder of your copy of CelebA: give it, or name it in RBAL_"):
+        load(None)
+    monkeypatch.setenv("RBAL_CELEBA", str(celeba[0]))
+    assert load(None).name == "CelebA"
 
 
 def test_celeba_no_room(celeba, cache, full_disk):  # noqa: F811

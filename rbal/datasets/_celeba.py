@@ -15,6 +15,7 @@ from ._fetch import DataError
 from ._pixels import sauvola_threshold
 
 ATTRIBUTES, PHOTOGRAPHS = "list_attr_celeba.txt", "img_align_celeba"
+VARIABLE = "RBAL_CELEBA"  # of the environment: a folder
 N_EXAMPLES = 16  # of each class
 VERSION = 1  # of the preprocessing: part of the key
 
@@ -29,26 +30,35 @@ class Faces(NamedTuple):
     y: np.ndarray
 
 
-def read(root, attributes, size, window, k, progress):
-    """Faces of the two classes, from the cache where the same were read before."""
+def root_of(given):
+    """Folder of the copy: the one that is given, or that the environment names."""
+    root = os.environ.get(VARIABLE) if given is None else given
+    if not root:
+        raise DataError(f"root must be the folder of your copy of CelebA: give it, or name it in {VARIABLE}")
+    return Path(root)
+
+
+def read(root, attributes, size, window, k, partial, progress):
+    """Faces of the two classes, from the cache where the same were read before; and how many are listed."""
     if size is not None:
         size = tuple(positive_int("size", side) for side in size)
         if len(size) != 2:
             raise ValueError(f"size must be a height and a width, got {size}")
     listed, classes = select(root / ATTRIBUTES, attributes)
     folder = root / PHOTOGRAPHS
-    sizes = _matching(folder, root / ATTRIBUTES, listed, classes)
+    n_listed = sum(map(len, classes))
+    sizes, classes = _matching(folder, root / ATTRIBUTES, listed, classes, attributes, partial)
     key = hashlib.sha256(repr((VERSION, _fetch.sha256(root / ATTRIBUTES), tuple(attributes), size, window, k)).encode())
     key.update(repr([(name, sizes[name]) for part in classes for name in part]).encode())
     path = _fetch.cache_dir() / f"celeba-{key.hexdigest()[:24]}.npz"
     if path.exists():
         try:
-            return Faces(*_fetch.load_arrays(path, Faces._fields))
+            return Faces(*_fetch.load_arrays(path, Faces._fields)), n_listed
         except DataError as error:
             warnings.warn(f"{path} is left aside: {error}", stacklevel=3)
     faces = _binarised(folder, classes, size, window, k, progress)
     _fetch.save_arrays(path, faces._asdict())
-    return faces
+    return faces, n_listed
 
 
 def select(path, attributes):
@@ -87,8 +97,8 @@ def select(path, attributes):
     return seen, classes
 
 
-def _matching(folder, attributes, listed, classes):
-    """Size of every photograph on disk, when they and the attribute file belong together."""
+def _matching(folder, path, listed, classes, attributes, partial):
+    """Size of every photograph on disk, when they and the attribute file belong together; and the classes on disk."""
     try:
         with os.scandir(folder) as entries:
             photographs = [entry for entry in entries if entry.name.lower().endswith((".jpg", ".png"))]
@@ -96,13 +106,20 @@ def _matching(folder, attributes, listed, classes):
     except OSError as error:
         raise DataError(f"{folder} cannot be read ({error}): it should hold the photographs of CelebA") from error
     absent = [name for part in classes for name in part if name not in sizes]
-    if absent:
-        raise DataError(f"{attributes} does not match {folder}: {len(absent)} images are absent, {absent[0]} first")
+    if absent and not partial:
+        raise DataError(
+            f"{path} does not match {folder}: {len(absent)} images are absent, {absent[0]} first; "
+            "partial=True takes those that are there"
+        )
     if strangers := sorted({*sizes} - listed):
         raise DataError(
-            f"{attributes} does not match {folder}: it does not name {len(strangers)} images, {strangers[0]} first"
+            f"{path} does not match {folder}: it does not name {len(strangers)} images, {strangers[0]} first"
         )
-    return sizes
+    classes = [[name for name in part if name in sizes] for part in classes]
+    for label, names in zip(attributes, classes, strict=True):
+        if not names:
+            raise DataError(f"{folder} has no image with {label} and not the other attribute")
+    return sizes, classes
 
 
 def _binarised(folder, classes, size, window, k, progress):

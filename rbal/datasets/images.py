@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validation import one_of, positive_int
+from .._validation import flag, one_of, positive_int, seeded
 from ..moments import Moments
 from . import _fetch, _sources
 from ._fetch import DataError, cache_dir
@@ -153,7 +153,7 @@ class Images:
         y : (n_pos + n_neg,) array of int
             Labels +1 and -1.
         """
-        rng = np.random.default_rng(rng)
+        rng = seeded("rng", rng)
         drawn = []
         for name, size, rows in zip(("n_pos", "n_neg"), (n_pos, n_neg), self._train, strict=True):
             size = positive_int(name, size) if size else 0
@@ -306,7 +306,7 @@ def load_cifar10(
 
 
 def load_celeba(
-    root,
+    root=None,
     attributes=("Straight_Hair", "Wavy_Hair"),
     *,
     size=None,
@@ -314,6 +314,7 @@ def load_celeba(
     k=0.05,
     n_test=1000,
     random_state=0,
+    partial=False,
     progress=True,
 ):
     """Faces from your own copy of CelebA, grey by the mean of the channels, black and white by Sauvola's threshold.
@@ -323,8 +324,8 @@ def load_celeba(
 
     Parameters
     ----------
-    root : path
-        The folder.
+    root : path, optional
+        The folder; by default the one that the environment variable ``RBAL_CELEBA`` names.
     attributes : pair of str
         Columns of the attribute file that make the positive and the negative class; faces that have both or neither
         are left out.
@@ -337,6 +338,9 @@ def load_celeba(
         Size of the test set, drawn from all faces; half of it is of each class.
     random_state : int, numpy.random.Generator or None
         Selects the test set.
+    partial : bool
+        Whether a part of the photographs will do: those that are listed and not there are left out, and the name of the
+        result says how many faces of how many it has. By default an absent photograph is an error.
     progress : bool
         Show a progress bar.
 
@@ -346,11 +350,14 @@ def load_celeba(
     """
     from . import _celeba
 
-    faces = _celeba.read(Path(root), attributes, size, window, k, progress)
+    partial = flag("partial", partial)
+    faces, n_listed = _celeba.read(_celeba.root_of(root), attributes, size, window, k, partial, progress)
+    n = len(faces.pos) + len(faces.neg)
+    name = "CelebA" if n == n_listed else f"CelebA, {n:,} of {n_listed:,} faces"
     pools = [(rows, rows[:0]) for rows in (faces.pos, faces.neg)]
     examples = Examples(faces.before, spins(faces.after, faces.before[0].size).reshape(faces.before.shape), faces.y)
     return _divide(
-        "CelebA", tuple(attributes), faces.before.shape[1:], pools, examples, True, "pooled", n_test, random_state
+        name, tuple(attributes), faces.before.shape[1:], pools, examples, True, "pooled", n_test, random_state
     )
 
 
@@ -414,7 +421,7 @@ def _divide(name, labels, shape, pools, examples, packed, test, n_test, random_s
     one_of("test", test, ("official", "pooled"))
     if positive_int("n_test", n_test) % 2:
         raise ValueError(f"n_test must be even, for the test set is balanced, got {n_test}")
-    rng = np.random.default_rng(random_state)
+    rng = seeded("random_state", random_state)
     train, apart = [], []
     for label, (learn, held) in zip(labels, pools, strict=True):
         if test == "pooled":
