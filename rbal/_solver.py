@@ -278,6 +278,12 @@ def even_vanishing(problem, spectrum, y):
 
 
 @jit
+def too_wide(problem, y):
+    """Whether the quadrature of the logistic loss does not resolve it any more."""
+    return problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST)
+
+
+@jit
 def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
     """SVM: from a guess; else follow the solution from a strong ridge, where it is known. Returns the phase too."""
     ridge = problem.ridge
@@ -319,12 +325,12 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
                 return residual, total, UNSAT
             good[:] = y
             solved, factor = level, max(factor * factor, 0.01)
-        elif factor > 0.99 or level == strong:
+        elif factor > 0.99 or level == strong or too_wide(problem, good):
             break
         else:
             y[:] = good
             factor = math.sqrt(factor)
-        if total > PATIENCE * max_iter:
+        if total > (5 if problem.loss == LOGISTIC else PATIENCE) * max_iter:
             break
         level = max(ridge, solved * factor)
     return residual, total, UNSAT
@@ -353,6 +359,8 @@ def solve_point(problem, spectrum, tol, max_iter, y, warm_phase, out):
 
     Returns the phase to start from at a neighbouring point, or -1.
     """
+    if problem.loss == LOGISTIC:  # smooth, so that it takes ten iterations or will not come; each is a long one
+        max_iter = min(max_iter, FEW)
     if problem.mode == RIDGE:
         residual, n, phase = solve_ridge(problem, spectrum, tol, max_iter, y, warm_phase == UNSAT)
     else:
@@ -382,8 +390,8 @@ def solve_point(problem, spectrum, tol, max_iter, y, warm_phase, out):
             residual, more = solve_unsat(problem, spectrum, tol, max_iter, y)
             n += more
     ok = residual <= tol
-    if ok and problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST):
-        ok = False  # the quadrature does not resolve the loss any more
+    if ok and too_wide(problem, y):
+        ok = False
     report(problem, spectrum, phase, ok, y, out)
     out[RESIDUAL], out[N_ITER], out[PHASE], out[CONVERGED] = residual, n, phase, 1.0 if ok else 0.0
     return phase if ok and phase != COLLAPSED else -1

@@ -384,7 +384,7 @@ def test_a_sweep_in_pieces_is_the_same(monkeypatch, n, options):
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize("kappa", [0.05, 0.3, 2.0])
+@pytest.mark.parametrize("kappa", [0.05, 0.3])
 def test_a_descent_in_pieces_is_the_same(monkeypatch, kappa):
     rng = np.random.default_rng(4)
     y = np.repeat([1.0, -1.0], [60, 140])
