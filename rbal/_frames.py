@@ -109,13 +109,14 @@ class NativeFrames:
         X_resampled : {array, dataframe, sparse matrix} of shape (n_new, L)
         y_resampled : (n_new,) array or series
         """
-        table, labels = as_pandas(X), _labels(y)
+        table, labels = as_pandas(X), labels_of(y)
         X_new, y_new = super().fit_resample(table, labels, **params)
         X_new = like(X_new, table, X) if is_foreign(X) else X_new
         return X_new, like(y_new, labels, y) if is_foreign(y) else y_new
 
 
-def _labels(y):
+def labels_of(y):
+    """Labels of another library as an array; anything else as it is."""
     return np.asarray(as_pandas(y, "y")) if is_foreign(y) else y
 
 

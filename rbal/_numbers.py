@@ -63,6 +63,7 @@ class Looked(NamedTuple):
     formats: dict  # decimal mark to the format that takes all cells
     example: str  # a cell with a mark
     odd: str | None = None  # a cell that is no number where nearly all are
+    other: str | None = None  # a cell that is no number where most are
 
     @property
     def ambiguous(self):
@@ -100,8 +101,10 @@ def look(cells, na=()):
     for decimal in ".,":
         taken = re.compile(Format(decimal, "." if decimal == "," else ",").pattern).fullmatch
         is_number = np.array([bool(taken(word)) for word in words])
-        if is_number.sum() > SEVERAL and counts[is_number].sum() >= NEARLY * counts.sum():
-            return Looked({}, "", words[int(np.argmin(is_number))])
+        share = counts[is_number].sum() / counts.sum()
+        if is_number.sum() > SEVERAL and share > 0.5:
+            cell = words[int(np.argmin(is_number))]
+            return Looked({}, "", odd=cell) if share >= NEARLY else Looked({}, "", other=cell)
     return Looked({}, "")
 
 

@@ -52,6 +52,7 @@ class Texts:
                     f"(--na {looks[name].odd}), or that the column is categorical (--categorical {name})"
                 )
         self.formats, self.unsure = decide(looks, sep, decimal, thousands)
+        self.partly = {name: found.other for name, found in looks.items() if found.other is not None}
         self.examples = {name: found.example for name, found in looks.items()}
         for name, found in looks.items():
             form = self.formats.get(name)
@@ -137,6 +138,10 @@ class Texts:
                 f"Ambiguous numbers in {_columns(names)}: {cell!r} is read as {taken:g} and could be {value:g}. "
                 f"--decimal {other.decimal} reads it so, --decimal {self.formats[names[0]].decimal} ends this note."
             )
+        said += [
+            f"Column {name!r} holds numbers, but also {cell!r} and its like: it is not taken as numbers."
+            for name, cell in self.partly.items()
+        ]
         words = {}
         for (word, name), count in self.found.items():
             if name in used:

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
-from ._frames import NativeFrames
+from ._frames import NativeFrames, as_pandas, labels_of
 from ._informed import LikelihoodInformedSampler
 from ._smote import RBMSMOTE
 
@@ -90,8 +90,8 @@ class RandomMixSampler(NativeFrames, BaseSampler):
         return self
 
     def _check_X_y(self, X, y):
-        y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
-        X = _check_X(X)
+        y, binarize_y = check_target_type(labels_of(y), indicate_one_vs_all=True)
+        X = _check_X(as_pandas(X))
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         return X, y, binarize_y
 

@@ -141,7 +141,7 @@ def test_columns_of_lists_are_refused(tmp_path):
         lambda: rbal.advise(frame.drop("y").to_pandas(), y),
         lambda: _reading.read(tmp_path / "t.parquet", "y"),
     ):
-        with pytest.raises(ValueError, match="column 'list' holds values of type .*: take numbers or text from them"):
+        with pytest.raises(ValueError, match=r"column 'list' holds values of type .*: take numbers or text from them"):
             way()
 
 
@@ -208,6 +208,7 @@ def test_samplers_give_back_the_frame_of_the_library(which, library):
         assert back[name].to_list() == theirs[name].tolist()
     assert set(back["price"].to_list()) <= set(frame["price"].to_list())
     assert list(sampler.feature_names_in_) == frame.columns
+    assert list(SAMPLERS[which]().fit(given, labels).feature_names_in_) == frame.columns
 
 
 def test_random_mixtures_take_gaps():
@@ -228,7 +229,8 @@ def test_the_package_needs_no_polars():
         "builtins.__import__ = without\n"
         "import rbal\n"
         "X = np.random.default_rng(0).normal(size=(60, 3)); y = np.arange(60) < 20\n"
-        "from rbal import _table; print(_table.from_arrays(X, y).D, rbal.RandomMixSampler().fit_resample(X, y)[0].shape)"
+        "from rbal import _table\n"
+        "print(_table.from_arrays(X, y).D, rbal.RandomMixSampler().fit_resample(X, y)[0].shape)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.stdout == "3 (60, 3)\n", done.stderr

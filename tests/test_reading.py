@@ -179,6 +179,13 @@ def test_words_that_the_user_gives(write):
     assert data.notes == ["Read as missing: '-999' (3 in 'e')."]
 
 
+def test_a_column_that_is_partly_numbers(write):
+    frame = table().assign(crp=lambda t: np.where(t["e"] < 10, "<0.1", t["e"].astype(str)))
+    data = read(write(frame))
+    assert data.categorical == ["kind", "crp"]
+    assert data.notes == ["Column 'crp' holds numbers, but also '<0.1' and its like: it is not taken as numbers."]
+
+
 @pytest.mark.parametrize("word", ["NA", "None", "null"])
 def test_a_class_called_none(write, word):
     frame = table().assign(y=lambda t: np.where(t["y"] == "yes", "tumour", word))
@@ -214,7 +221,7 @@ def test_labels_as_they_are_written(write, labels, kept):
 
 
 def test_one_number_in_two_ways_is_no_two_labels(write):
-    with pytest.raises(TableError, match="the labels '0?1' and '0?1' are one number, written in two ways"):
+    with pytest.raises(TableError, match=r"the labels '0?1' and '0?1' are one number, written in two ways"):
         read(write(table().assign(y=lambda t: np.where(t["y"] == "yes", "01", "1"))))
 
 
