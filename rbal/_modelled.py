@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import validate_data
 
 from . import _columns, _likelihood
+from ._validation import unmasked
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class ModelSampler(BaseSampler):
     }
 
     def _check_X_y(self, X, y):
-        y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
-        X = _check_X(X)
+        y, binarize_y = check_target_type(unmasked("y", y), indicate_one_vs_all=True)
+        X = _check_X(unmasked("X", X))
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         _columns.check_finite(X.toarray() if sparse.issparse(X) else X)
         return X, y, binarize_y

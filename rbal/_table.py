@@ -13,6 +13,7 @@ from scipy import sparse
 
 from ._estimate import from_covariances, from_rows
 from ._sums import Sums, padded
+from ._validation import LARGEST
 
 MOST_LEVELS = 100  # of a categorical column; one with more is an identifier or free text
 MOST_COLUMNS = 10_000  # of which the covariance is held in memory
@@ -53,7 +54,7 @@ class Data:
 
 def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0):
     """Data of a table in memory."""
-    y = np.asarray(y)
+    X, y = with_gaps(X), np.asarray(with_gaps(y))
     if y.ndim != 1:
         raise TableError(f"y must have one dimension, got shape {y.shape}")
     if sparse.issparse(X):
@@ -73,6 +74,15 @@ def from_arrays(X, y, positive=None, categorical="auto", standardize=True, rando
     data = coder.finish(positive)
     data.is_sparse = sparse.issparse(X)
     return data
+
+
+def with_gaps(array):
+    """A masked array as one with missing values in place of its masked ones; anything else as it is."""
+    if not np.ma.isMaskedArray(array):
+        return array
+    if not np.ma.is_masked(array):
+        return np.asarray(array)
+    return array.astype(float if array.dtype.kind in "biuf" else object).filled(np.nan)
 
 
 def frame(X, rows):
@@ -186,6 +196,12 @@ class Coder:
         if np.isinf(values).any():
             name = names[int(np.argmax(np.isinf(values).any(axis=0)))]
             raise TableError(f"column {name!r} holds infinite values: replace them or leave them empty")
+        if (np.abs(values) > LARGEST).any():
+            j = int(np.argmax((np.abs(values) > LARGEST).any(axis=0)))
+            raise TableError(
+                f"column {names[j]!r} holds {np.nanmax(np.abs(values[:, j])):g}, more than {LARGEST:g}, "
+                "whose square is no number: correct it, or divide the column by its scale"
+            )
         for j, name in enumerate(names):
             if name not in self.origin:
                 self.origin[name] = _middle_and_width(values[~missing[:, j], j])

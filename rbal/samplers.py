@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ._informed import LikelihoodInformedSampler
 from ._smote import RBMSMOTE
+from ._validation import unmasked
 
 __all__ = ["RBMSMOTE", "LikelihoodInformedSampler", "RandomMixSampler"]
 
@@ -89,8 +90,8 @@ class RandomMixSampler(BaseSampler):
         return self
 
     def _check_X_y(self, X, y):
-        y, binarize_y = check_target_type(y, indicate_one_vs_all=True)
-        X = _check_X(X)
+        y, binarize_y = check_target_type(unmasked("y", y), indicate_one_vs_all=True)
+        X = _check_X(unmasked("X", X))
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         return X, y, binarize_y
 
