@@ -37,7 +37,8 @@ def predict(data, setting, draws, level, error, random_state):
     moments = fitter.fit()
     at = evaluate(moments, setting)
     if np.isnan(at.value).all():
-        raise ValueError(f"no saddle point converged at C={setting.C:g} and loss={setting.loss!r}: try a smaller C")
+        other = "larger" if setting.C < 1.0 else "smaller"
+        raise ValueError(f"no saddle point converged at C={setting.C:g} and loss={setting.loss!r}: try a {other} C")
     drawn, errors = draw(fitter, draws, random_state)
     # remedies are compared by the noise of the sample alone: what the theory misjudges, it misjudges for all of them
     others = values(drawn, setting)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from . import _columns, _likelihood
 from ._frames import NativeFrames, as_pandas, labels_of
+from ._validation import unmasked
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class ModelSampler(NativeFrames, BaseSampler):
     }
 
     def _check_X_y(self, X, y):
-        y, binarize_y = check_target_type(labels_of(y), indicate_one_vs_all=True)
-        X = _check_X(as_pandas(X))
+        y, binarize_y = check_target_type(labels_of(unmasked("y", y)), indicate_one_vs_all=True)
+        X = _check_X(as_pandas(unmasked("X", X)))
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         _columns.check_finite(X.toarray() if sparse.issparse(X) else X)
         return X, y, binarize_y

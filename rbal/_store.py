@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import platform
+import re
 import time
 import warnings
 from datetime import UTC, datetime
@@ -18,6 +19,16 @@ from . import __version__
 
 FORMAT = "rbal.experiments 1"
 SAME = ("trial", "arguments", "seed", "rbal")  # what results must agree in to stand in one table
+# what a line holds, and what each entry is
+HEADER = dict.fromkeys(("format", "trial", "arguments", "rbal", "started"), (str, "a string"))
+HEADER["seed"] = (int, "an integer")
+RESULT = {
+    "seed": (str, "a string"),
+    "cell": (dict, "an object"),
+    "trial": (int, "an integer"),
+    "outputs": (dict, "an object of numbers"),
+    "seconds": ((int, float), "a number"),
+}
 SYNC_SECONDS = 1.0  # a result survives the end of its process at once, and a power cut after this long
 
 
@@ -148,13 +159,49 @@ def read(file, path, header):
     if not (text.startswith(first) or first.startswith(text)):
         raise ValueError(f"store {os.fspath(path)!r} is not of the format {FORMAT!r}: take another path, or delete it")
     records = _records(text, file, path)
-    for name in SAME:
-        if records and records[0][name] != header[name]:
+    names = None
+    for number, record in enumerate(records, 1):
+        if fault := _fault(record, names):
             raise ValueError(
-                f"store {os.fspath(path)!r} belongs to another run: {name} is {records[0][name]!r} there, "
-                f"{header[name]!r} here; take another path, or delete it"
+                f"store {os.fspath(path)!r} is damaged in line {number}: {fault}; remove that line, or the file"
             )
+        if "format" not in record:
+            names = list(record["outputs"]) if names is None else names
+            continue
+        for name in SAME:
+            if record[name] != header[name]:
+                raise ValueError(
+                    f"store {os.fspath(path)!r} belongs to another run: {name} is {record[name]!r} there, "
+                    f"{header[name]!r} here; take another path, or delete it"
+                )
     return {r["seed"]: r for r in records if "outputs" in r}, records[0]["started"] if records else None
+
+
+def _fault(record, names):
+    """What is wrong with a line that is JSON, or None; results must have the outputs of the first one."""
+    if not isinstance(record, dict):
+        return f"it should be a result, and is {_shown(record)}"
+    kinds = HEADER if "format" in record else RESULT
+    for name, (kind, takes) in kinds.items():
+        if name not in record:
+            return f"it has no {name}"
+        if not isinstance(record[name], kind) or (isinstance(record[name], bool) and kind is not bool):
+            return f"{name} should be {takes}, and is {_shown(record[name])}"
+    if "format" in record:
+        return None
+    if not re.fullmatch("[0-9a-f]{40}", record["seed"]):
+        return f"seed should be 40 hexadecimal digits, and is {_shown(record['seed'])}"
+    for name, value in record["outputs"].items():
+        if not isinstance(value, (bool, int, float)):
+            return f"output {name!r} should be a number, and is {_shown(value)}"
+    if names is not None and set(record["outputs"]) != set(names):
+        return f"it has the outputs {sorted(record['outputs'])}, where the first result has {sorted(names)}"
+    return None
+
+
+def _shown(value):
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _records(text, file, path):

@@ -16,6 +16,7 @@ from ._features import Counting, TableError, candidates, features
 from ._frames import as_pandas, factorized, is_time, needs_plain
 from ._numbers import ANYWHERE
 from ._sums import Sums, padded
+from ._validation import LARGEST
 
 MOST_LEVELS = 100  # of a categorical column; one with more is an identifier or free text
 MOST_COLUMNS = 10_000  # of which the covariance is held in memory
@@ -56,7 +57,7 @@ class Data:
 def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0, keep=()):
     """Data of a table in memory."""
     unusual = needs_plain(X)
-    X, y = as_pandas(X, "X"), _one_dimension(y)
+    X, y = as_pandas(with_gaps(X), "X"), _one_dimension(y)
     if sparse.issparse(X):
         X = X.tocsr()
     elif not isinstance(X, pd.DataFrame):
@@ -78,10 +79,19 @@ def from_arrays(X, y, positive=None, categorical="auto", standardize=True, rando
 
 
 def _one_dimension(y):
-    y = np.asarray(as_pandas(y, "y"))
+    y = np.asarray(as_pandas(with_gaps(y), "y"))
     if y.ndim != 1:
         raise TableError(f"y must have one dimension, got shape {y.shape}")
     return y
+
+
+def with_gaps(array):
+    """A masked array as one with missing values in place of its masked ones; anything else as it is."""
+    if not np.ma.isMaskedArray(array):
+        return array
+    if not np.ma.is_masked(array):
+        return np.asarray(array)
+    return array.astype(float if array.dtype.kind in "biuf" else object).filled(np.nan)
 
 
 def frame(X, rows):
@@ -205,6 +215,12 @@ class Coder:
         if np.isinf(values).any():
             name = names[int(np.argmax(np.isinf(values).any(axis=0)))]
             raise TableError(f"column {name!r} holds infinite values: replace them or leave them empty")
+        if (np.abs(values) > LARGEST).any():
+            j = int(np.argmax((np.abs(values) > LARGEST).any(axis=0)))
+            raise TableError(
+                f"column {names[j]!r} holds {np.nanmax(np.abs(values[:, j])):g}, more than {LARGEST:g}, "
+                "whose square is no number: correct it, or divide the column by its scale"
+            )
         for j, name in enumerate(names):
             if name not in self.origin:
                 self.origin[name] = _middle_and_width(values[~missing[:, j], j])

@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 
+LARGEST = 1e75  # of a feature: sums of its fourth powers are finite
+MOST_FLOATS = 2**28  # of one array of one-hot states, 2 GB
+
 
 def real_array(name, value, ndim=None):
     """Value as a float array without NaN, infinity or masked entries; text is no number, whatever it says."""
@@ -11,7 +14,7 @@ def real_array(name, value, ndim=None):
     try:
         array = np.asarray(value)
         texts = array.dtype == object and any(isinstance(entry, (str, bytes)) for entry in array.flat)
-        if texts or array.dtype.kind not in "biufO":
+        if value is None or texts or array.dtype.kind not in "biufO":
             raise TypeError
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -85,6 +88,30 @@ def unmasked(name, value):
         n = int(np.ma.count_masked(value))
         raise ValueError(f"{name} must hold no masked values, got {n}: fill them in, or leave these rows out")
     return value
+
+
+def squarable(name, X, columns=None):
+    """X, when no number in it is so large that variances overflow."""
+    sizes = np.abs(X).max(axis=0, initial=0.0)
+    if (bad := np.flatnonzero(sizes > LARGEST)).size:
+        column = int(bad[0]) if columns is None else columns[bad[0]]
+        raise ValueError(
+            f"{name} must hold numbers of size <= {LARGEST:g}, got {sizes[bad[0]]:g} in column {column!r}: "
+            "correct it, or divide the column by its scale"
+        )
+    return X
+
+
+def one_hot_room(name, n, L, Q):
+    """Refuse so many states that their encoding would not fit in memory, before it is made."""
+    if Q < 2:
+        raise ValueError(f"{name} must be at least 2, got {Q}")
+    floats = max(n * L, Q) * Q
+    if floats > MOST_FLOATS:
+        raise ValueError(
+            f"{name} must leave arrays of at most {MOST_FLOATS:,} numbers, got {Q}, which makes {floats:,} with "
+            f"{n:,} rows of {L:,} columns: merge rare states"
+        )
 
 
 def positive_int(name, value):

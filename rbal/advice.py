@@ -12,9 +12,10 @@ import numpy as np
 from . import _report, _table
 from ._judgement import predict, verify
 from ._remedies import METRICS, Setting
-from ._validation import number, one_of, positive_int
+from ._validation import flag, number, one_of, positive_int, seeded
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
+C_RANGE = 1e-10, 1e10  # beyond it nothing changes but rounding
 
 
 @dataclass
@@ -181,16 +182,16 @@ def advise(
     ----------
     X : (n, L) array, DataFrame or sparse matrix
         Features, as an array or as a frame of pandas, polars or pyarrow. Columns of a frame that hold no numbers are
-        categorical, and become one indicator a level. Missing values are imputed (mean, most frequent level); constant
-        columns are left out, and so are a first column that counts the rows and a column that tells the label of every
-        row; all this is reported.
+        categorical, and become one indicator a level. Missing values, and masked ones of a masked array, are imputed (mean,
+        most frequent level); constant columns are left out, and so are a first column that counts the rows and a column
+        that tells the label of every row; all this is reported.
     y : (n,) array or series
         Two labels of any type.
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
         What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, or
         the mean cost of an error.
     C : float
-        Inverse ridge of the classifier, as in scikit-learn.
+        Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10.
     loss : {"hinge", "squared_hinge", "logistic"}
         Loss of the classifier: a linear SVM, the default of LinearSVC, or logistic regression.
     costs : (float, float), optional
@@ -253,9 +254,9 @@ def advise(
     best mix          0.81   0.82
     class weights     0.81   0.82
     """
+    _strict(random_state, standardize=standardize, check=check, progress=progress)
     draws = (32 if loss == "logistic" else 128) if draws is None else draws
     options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
-    _check_seed(random_state)
     data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
     advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
@@ -324,9 +325,9 @@ def advise_file(
 
     from ._reading import read
 
+    _strict(random_state, standardize=standardize, check=check, progress=progress)
     draws = (32 if loss == "logistic" else 128) if draws is None else draws
     options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
-    _check_seed(random_state)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         data = read(
             path, label, positive=positive, categorical=categorical, drop=drop, keep=keep, standardize=standardize,
@@ -338,11 +339,18 @@ def advise_file(
     return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
 
 
+def _strict(random_state, **switches):
+    """Refuse what only looks like a seed or a truth value."""
+    seeded("random_state", random_state)
+    for name, value in switches.items():
+        flag(name, value)
+
+
 def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
     """What a setting takes beside the sizes."""
     one_of("metric", metric, METRICS)
     one_of("loss", loss, LOSSES)
-    C = number("C", C, 0.0, open_low=True)
+    C = number("C", C, *C_RANGE)
     if model_error is not None:
         number("model_error", model_error, 0.0)
     if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
@@ -358,9 +366,3 @@ def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
     if costs is None or np.size(costs) != 2:
         raise ValueError(f"costs must be two numbers, of a missed positive and of a false alarm, got {costs!r}")
     return C, loss, metric, tuple(number("costs", cost, 0.0, open_low=True) for cost in costs)
-
-
-def _check_seed(random_state):
-    """Refuse what numpy takes for no seed."""
-    if isinstance(random_state, bool) or (isinstance(random_state, (int, np.integer)) and random_state < 0):
-        raise ValueError(f"random_state must be an integer >= 0, got {random_state!r}")

@@ -25,7 +25,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from tqdm.auto import tqdm
 
 from ._store import describe, opened
-from ._validation import number, one_of, positive_int
+from ._validation import flag, number, one_of, positive_int
 from .learners import LinearSVM, SphericalPerceptron
 
 PROVENANCE = ("trial", "seed", "seconds")
@@ -84,6 +84,7 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
     1  1000    0.005    100
     """
     trials, seed = positive_int("trials", trials), _checked_seed(seed)
+    flag("progress", progress)
     cells = _cells(grid)
     keys = [_key(cell, k) for cell in cells for k in range(trials)]
     jobs = dict(zip(keys, itertools.product(cells, range(trials)), strict=True))

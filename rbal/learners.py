@@ -18,7 +18,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from . import _parallel
 from ._perceptron import Problem
-from ._validation import number, one_of, positive_int, states
+from ._validation import (
+    flag,
+    number,
+    one_hot_room,
+    one_of,
+    positive_int,
+    seeded,
+    squarable,
+    states,
+    unmasked,
+)
 
 
 class OrderParameters(NamedTuple):
@@ -51,6 +61,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _prepare(self, X, y, sample_weight):
         """Features without the zero-sum directions over √L, signs and weights of the samples that count."""
+        unmasked("X", X), unmasked("y", y), unmasked("sample_weight", sample_weight)
         X, y = validate_data(self, X, y, dtype=float)
         check_classification_targets(y)
         self.classes_ = np.unique(y)
@@ -71,10 +82,9 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
     def _encode(self, X):
         L = X.shape[1]
         if self.n_states is None:
-            return X / np.sqrt(L)
+            return squarable("X", X, getattr(self, "feature_names_in_", None)) / np.sqrt(L)
         Q = positive_int("n_states", self.n_states)
-        if Q < 2:
-            raise ValueError(f"n_states must be at least 2, got {Q}")
+        one_hot_room("n_states", len(X), L, Q)
         return (helmert(Q).T / np.sqrt(L))[states("X", X, Q)].reshape(len(X), -1)
 
     def _decode(self, J):
@@ -92,7 +102,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         (n,) array
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=float, reset=False)
+        X = validate_data(self, unmasked("X", X), dtype=float, reset=False)
         L = X.shape[1]
         if self.n_states is None:
             return X @ self.J_ / np.sqrt(L) - self.b_
@@ -218,7 +228,7 @@ class SphericalPerceptron(_LinearClassifier):
     def _train(self, features, signs, weight):
         kappa = number("kappa", self.kappa, 0.0)
         one_of("sat", self.sat, ("largest_margin", "typical"))
-        sweeps, rng = positive_int("sweeps", self.sweeps), np.random.default_rng(self.random_state)
+        sweeps, rng = positive_int("sweeps", self.sweeps), seeded("random_state", self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
         problem = Problem(features, signs, weight, kappa, radius)
@@ -287,6 +297,7 @@ class LinearSVM(_LinearClassifier):
         lam = number("lam", self.lam, 0.0, open_low=True)
         one_of("loss", self.loss, ("hinge", "squared_hinge", "square", "logistic"))
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
+        flag("fit_bias", self.fit_bias)
         if self.loss == "hinge" and not self.fit_bias:
             # libsvm always fits a bias: with every sample mirrored, at half the weight, it vanishes
             mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import helmert
 
-from ._validation import in_range, one_of, positive_int, real_array, states
+from ._validation import in_range, one_hot_room, one_of, positive_int, real_array, squarable, states
 
 SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
 
@@ -139,15 +139,18 @@ class Moments:
 
         Parameters
         ----------
-        X_pos, X_neg : (n, L) array
-            Samples of the two classes, at least two each.
+        X_pos, X_neg : (n, L) array or DataFrame
+            Samples of the two classes, at least two each. Columns of two DataFrames are matched by name, in the order
+            of X_pos; names that only one of them has are an error.
         n_states : int, optional
             Q for categorical data, coded 0 … Q-1 and treated as one-hot; None for real features.
         covariance : {"pooled", "sites", "shrunk"}
             (C⁺ + C⁻)/2 with unbiased class covariances; its blocks on the sites alone; or its Ledoit–Wolf shrinkage.
         """
         one_of("covariance", covariance, ("pooled", "sites", "shrunk"))
+        order = _matching(X_pos, X_neg)
         X_pos, X_neg = _sample("X_pos", X_pos), _sample("X_neg", X_neg)
+        X_neg = X_neg if order is None else X_neg[:, order]
         L = X_pos.shape[1]
         if X_neg.shape[1] != L:
             raise ValueError(f"X_neg must have the {L} columns of X_pos, got {X_neg.shape[1]}")
@@ -156,8 +159,8 @@ class Moments:
             means = [X.mean(axis=0) for X in features]
         else:
             Q, k = positive_int("n_states", n_states), n_states - 1
-            if Q < 2:
-                raise ValueError(f"n_states must be at least 2, got {Q}")
+            rows = {"shrunk": L * k, "sites": k}.get(covariance, 0)  # of what is made of the samples
+            one_hot_room("n_states", max(rows, len(X_pos) + len(X_neg)), L, Q)
             codes = [states("X_pos", X_pos, Q), states("X_neg", X_neg, Q)]
             means = [np.stack([(X == t).mean(axis=0) for t in range(Q)], axis=1) for X in codes]
             basis = helmert(Q).T  # row t is state t, in coordinates without the zero-sum direction
@@ -383,4 +386,21 @@ def _sample(name, value):
     X = real_array(name, value, 2)
     if len(X) < 2 or X.shape[1] < 1:
         raise ValueError(f"{name} must have at least 2 rows and 1 column, got shape {X.shape}")
-    return X
+    return squarable(name, X, list(getattr(value, "columns", range(X.shape[1]))))
+
+
+def _matching(X_pos, X_neg):
+    """Columns of X_neg in the order of X_pos, where both have names and these differ."""
+    if not (hasattr(X_pos, "columns") and hasattr(X_neg, "columns")):
+        return None
+    ours, theirs = list(X_pos.columns), list(X_neg.columns)
+    if ours == theirs:
+        return None
+    for alone, of, other in ((ours, "X_pos", theirs), (theirs, "X_neg", ours)):
+        if missing := [name for name in alone if name not in other]:
+            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            raise ValueError(f"X_pos and X_neg must have the same columns, got {shown} in {of} alone")
+    if len(set(ours)) < len(ours) or len(ours) != len(theirs):
+        raise ValueError("X_pos and X_neg must have each column once, or in the same order, got a name twice")
+    places = {name: j for j, name in enumerate(theirs)}
+    return [places[name] for name in ours]

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from . import _parallel
 from ._solver import edges
-from ._validation import broadcast, in_range, number
+from ._validation import broadcast, flag, in_range, number
 from .losses import HINGE
 from .moments import Moments
 from .saddle import convergence_warning
@@ -54,7 +54,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
         alpha_pos=in_range("alpha_pos", alpha_pos, 0.0, open_low=True),
         alpha_neg=in_range("alpha_neg", alpha_neg, 0.0, open_low=True),
     )
-    tol = number("tol", tol, 1e-15)
+    fit_bias, tol = flag("fit_bias", fit_bias), number("tol", tol, 1e-15)
     out = np.empty((pos.size, 5))
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
     # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.

@@ -23,7 +23,7 @@ from . import _rbm_store, _rbm_training
 from ._rbm_layers import HIDDEN, visible_layer
 from ._rbm_machine import by_rows, in_pieces, seeds, serial_products
 from ._rbm_partition import LogPartition, annealed, enumerable, enumerated
-from ._validation import number, one_of, positive_int, states
+from ._validation import flag, number, one_of, positive_int, seeded, states, unmasked
 
 __all__ = ["RBM", "LogPartition"]
 
@@ -191,19 +191,20 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.learning_rate is not None:
             number("learning_rate", self.learning_rate, 0.0, open_low=True)
         number("l2", self.l2, 0.0)
+        flag("warm_start", self.warm_start), flag("progress", self.progress)
         return positive_int("n_epochs", self.n_epochs)
 
     def _states(self, X, reset=False):
         Q = positive_int("n_states", self.n_states)
         if Q < 2:
             raise ValueError(f"n_states must be at least 2, got {Q}")
-        X = validate_data(self, X, dtype="numeric", reset=reset)
+        X = validate_data(self, unmasked("X", X), dtype="numeric", reset=reset)
         X = states("X", X, Q, np.int8 if Q <= 128 else np.int32)
         return np.require(X, requirements="CW")  # numba compiles anew for any other layout
 
     def _start(self, X):
         visible, hidden = visible_layer(X.shape[1], self.n_states), HIDDEN[self.hidden](self.n_hidden)
-        rng = seeds(np.random.default_rng(self.random_state), 1)[0]
+        rng = seeds(seeded("random_state", self.random_state), 1)[0]
         self._publish(_rbm_training.start(X, visible, hidden, self.n_chains, rng))
         self._warned = False  # that log Z is not reliable
 
@@ -350,7 +351,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         machine = self._machine()
         n, steps = positive_int("n", n), positive_int("steps", steps)
-        visible, rng = machine.visible, np.random.default_rng(random_state)
+        visible, rng = machine.visible, seeded("random_state", random_state)
         first = visible.decode(self._training.visible_chains) if init is None else self._states(init)
         pieces = [np.arange(i, min(i + CHAINS_AT_ONCE, n)) % len(first) for i in range(0, n, CHAINS_AT_ONCE)]
 

@@ -17,7 +17,7 @@ import numpy as np
 from . import _parallel
 from ._kernels import RIDGE, UNSAT
 from ._solver import N_COLUMNS, walk, walk_parallel
-from ._validation import broadcast, in_range, number, one_of, positive_int
+from ._validation import broadcast, flag, in_range, number, one_of, positive_int
 from .losses import LOSSES
 from .metrics import Metrics
 from .moments import Moments
@@ -153,6 +153,7 @@ def solve(
     >>> print(f"BA {sol.metrics.ba():.4f}, at the best threshold {sol.metrics.best_ba():.4f}")
     BA 0.6259, at the best threshold 0.6453
     """
+    fit_bias = flag("fit_bias", fit_bias)
     mode, loss_id, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
     )
@@ -205,6 +206,7 @@ def sweep(
     >>> rbal.sweep(classes, alpha_pos=2.0, alpha_neg=np.array([1.0, 2.0, 4.0]), kappa=0.5).metrics.ba().round(4)
     array([0.6064, 0.6311, 0.6313])
     """
+    fit_bias = flag("fit_bias", fit_bias)
     mode, loss_id, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
     )

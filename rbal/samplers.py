@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from ._frames import NativeFrames, as_pandas, labels_of
 from ._informed import LikelihoodInformedSampler
 from ._smote import RBMSMOTE
+from ._validation import unmasked
 
 __all__ = ["RBMSMOTE", "LikelihoodInformedSampler", "RandomMixSampler"]
 
@@ -90,8 +91,8 @@ class RandomMixSampler(NativeFrames, BaseSampler):
         return self
 
     def _check_X_y(self, X, y):
-        y, binarize_y = check_target_type(labels_of(y), indicate_one_vs_all=True)
-        X = _check_X(as_pandas(X))
+        y, binarize_y = check_target_type(labels_of(unmasked("y", y)), indicate_one_vs_all=True)
+        X = _check_X(as_pandas(unmasked("X", X)))
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         return X, y, binarize_y
 

@@ -121,8 +121,49 @@ def test_a_column_that_begins_empty(monkeypatch):
 
 def test_numbers_of_any_size():
     X, y = gaussian(30, 90, 6)
-    sizes = np.array([1e-200, 1e-8, 1.0, 1e8, 1e200, 1e300])
+    sizes = np.array([1e-200, 1e-8, 1.0, 1e8, 1e30, 1e70])
     assert_same_sample(_table.from_arrays(X, y).sample, _table.from_arrays(X * sizes, y).sample)
+
+
+@pytest.mark.parametrize("form", [np.asarray, lambda X: pd.DataFrame(X, columns=list("abcdef"))])
+def test_a_number_whose_square_overflows(form):
+    X, y = gaussian(30, 90, 6)
+    X[3, 2] = -1e300
+    with pytest.raises(ValueError, match=r"column (2|'c') holds 1e\+300, more than 1e\+75, whose square is no number"):
+        rbal.advise(form(X), y)
+
+
+@pytest.mark.parametrize("options", [{"C": "1"}, {"C": True}, {"level": "0.9"}, {"model_error": "0"}, {"C": None}])
+def test_text_is_no_number(options):
+    (name,) = options
+    with pytest.raises(TypeError, match=f"^{name} must be (numeric|a number), got "):
+        rbal.advise(*gaussian(10, 30, 5), **options)
+
+
+@pytest.mark.parametrize("name", ["standardize", "check", "progress"])
+def test_text_is_not_true(name):
+    with pytest.raises(TypeError, match=f"^{name} must be True or False, got 'no'"):
+        rbal.advise(*gaussian(10, 30, 5), **{name: "no"})
+
+
+@pytest.mark.parametrize("kind", [float, int, object])
+def test_masked_entries_are_missing_values(kind):
+    X, y = gaussian(40, 120, 12)
+    X = np.rint(4.0 * X).astype(kind)
+    gaps = np.random.default_rng(1).random(X.shape) < 0.1
+    hidden = np.where(gaps, 99 if kind is int else 1e6, X).astype(kind)
+    masked = rbal.advise(np.ma.array(hidden, mask=gaps), y, **QUICK)
+    missing = rbal.advise(np.where(gaps, np.nan, X.astype(float)), y, **QUICK)
+    pd.testing.assert_frame_equal(masked.table, missing.table)
+    assert masked.data.imputed == {j: int(n) for j, n in enumerate(gaps.sum(axis=0)) if n}
+    whole = rbal.advise(np.ma.array(X, mask=False), np.ma.array(y, mask=False), **QUICK)
+    pd.testing.assert_frame_equal(whole.table, rbal.advise(X, y, **QUICK).table)
+
+
+def test_masked_labels_are_missing():
+    X, y = gaussian(40, 120, 12)
+    with pytest.raises(ValueError, match="the label is missing in 3 rows"):
+        rbal.advise(X, np.ma.array(y.astype(int), mask=np.arange(160) < 3))
 
 
 def test_wide_table():
@@ -169,7 +210,9 @@ def test_bad_tables(X, y, says):
     [
         ({"metric": "accuracy"}, "metric must be one of"),
         ({"loss": "square"}, "loss must be one of"),
-        ({"C": 0.0}, "C must be > 0"),
+        ({"C": 0.0}, r"C must be >= 1e-10 and <= 1e\+10, got 0"),
+        ({"C": 1e-300}, r"C must be >= 1e-10 and <= 1e\+10, got 1e-300"),
+        ({"random_state": -1}, "random_state must be an integer >= 0, a Generator or None, got -1"),
         ({"level": 1.0}, "level must be < 1"),
         ({"draws": 1}, "at least 2"),
         ({"model_error": -0.1}, "model_error"),

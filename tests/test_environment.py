@@ -1,7 +1,10 @@
 """One truth about versions, told in four files; and nothing in the repository that belongs to one machine."""
 
+import os
 import re
 import subprocess
+import sys
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -55,6 +58,45 @@ def test_lock_satisfies_pyproject(dependency):
     version = LOCK.get(canonicalize_name(requirement.name))
     assert version is not None, f"{requirement.name} is not in requirements.lock: make lock"
     assert requirement.specifier.contains(version), f"{requirement.name} {version} is not {requirement.specifier}"
+
+
+# The last versions that refuse NumPy 2, as pip says of the lowest bounds all together.
+REFUSE_NUMPY_2 = {"contourpy": "1.2.0", "pandas": "2.2.1"}
+
+
+@pytest.mark.parametrize("name", REFUSE_NUMPY_2)
+def test_lowest_versions_can_be_had_together(name):
+    bounds = {requirement.name: requirement.specifier for requirement in map(Requirement, PROJECT["dependencies"])}
+    assert not bounds["numpy"].contains("1.26.4")
+    assert not bounds[name].contains(REFUSE_NUMPY_2[name])
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    """The source distribution, unpacked."""
+    pytest.importorskip("hatchling", reason="the build backend is in the extra dev")
+    folder = tmp_path_factory.mktemp("sdist")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz")
+
+
+@pytest.mark.slow
+def test_sdist_holds_all_that_git_holds(sdist):
+    held = {str(path.relative_to(ROOT)) for path in repository_files()}
+    assert not {name for name in held if not (sdist / name).exists()}
+
+
+@pytest.mark.slow
+def test_tests_of_the_sdist_are_collected(sdist):
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
+    done = subprocess.run(command, cwd=sdist, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "error" not in done.stdout.splitlines()[-1]
 
 
 def test_lock_holds_the_build_backend():

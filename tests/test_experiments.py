@@ -293,6 +293,62 @@ def test_a_half_written_end_is_dropped(tmp_path):
     assert_same(quiet(moments, {"n": [2], "scale": [1.0, 2.0]}, trials=2, store=store), table)
 
 
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda record: 3, "it should be a result, and is 3"),
+        (lambda record: None, "it should be a result, and is null"),
+        (lambda record: [record], "it should be a result, and is "),
+        (lambda record: {**record, "outputs": None}, "outputs should be an object of numbers, and is null"),
+        (lambda record: {**record, "outputs": 1.0}, "outputs should be an object of numbers, and is 1.0"),
+        (lambda record: without(record, "outputs"), "it has no outputs"),
+        (lambda record: without(record, "seed"), "it has no seed"),
+        (lambda record: {**record, "seed": 7}, "seed should be a string, and is 7"),
+        (lambda record: {**record, "seed": "7"}, 'seed should be 40 hexadecimal digits, and is "7"'),
+        (lambda record: without(record, "seconds"), "it has no seconds"),
+        (lambda record: {**record, "trial": True}, "trial should be an integer, and is true"),
+        (
+            lambda record: {**record, "outputs": {"average": 0.5, "spread": 1.0}},
+            r"it has the outputs \['average', 'spread'\], where the first result has \['above', 'all', 'lar",
+        ),
+        (
+            lambda record: {**record, "outputs": {**record["outputs"], "mean": "0.5"}},
+            "output 'mean' should be a number, and is \"0.5\"",
+        ),
+        (
+            lambda record: {**record, "outputs": {**record["outputs"], "mean": None}},
+            "output 'mean' should be a number, and is null",
+        ),
+        (lambda record: {"format": _store.FORMAT}, "it has no trial"),
+    ],
+)
+def test_a_store_that_was_edited_by_hand_is_refused(tmp_path, edit, message):
+    store = tmp_path / "results.jsonl"
+    quiet(moments, {"n": [2], "scale": [1.0]}, trials=3, store=store)
+    lines = store.read_bytes().splitlines(keepends=True)
+    lines[2] = json.dumps(edit(json.loads(lines[2]))).encode() + b"\n"
+    store.write_bytes(b"".join(lines))
+    where = rf"store '.*results.jsonl' is damaged in line 3: {message}.*; remove that line, or the file"
+    with pytest.raises(ValueError, match=where):
+        quiet(moments, {"n": [2], "scale": [1.0]}, trials=3, store=store)
+    assert store.read_bytes() == b"".join(lines)
+    store.write_bytes(b"".join(lines[:2] + lines[3:]))  # and that helps
+    assert len(quiet(moments, {"n": [2], "scale": [1.0]}, trials=3, store=store)) == 3
+
+
+def test_a_store_without_its_seed_is_refused(tmp_path):
+    store = tmp_path / "results.jsonl"
+    quiet(moments, {"n": [2], "scale": [1.0]}, trials=1, store=store)
+    first, *rest = store.read_bytes().splitlines(keepends=True)
+    store.write_bytes(json.dumps(without(json.loads(first), "seed")).encode() + b"\n" + b"".join(rest))
+    with pytest.raises(ValueError, match="is damaged in line 1: it has no seed; remove that line, or the file"):
+        quiet(moments, {"n": [2], "scale": [1.0]}, trials=1, store=store)
+
+
+def without(record, name):
+    return {key: value for key, value in record.items() if key != name}
+
+
 def test_a_store_with_a_damaged_line_is_refused(tmp_path):
     store = tmp_path / "results.jsonl"
     quiet(moments, {"n": [2], "scale": [1.0]}, trials=3, store=store)

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -450,6 +451,7 @@ def test_many_sites_without_a_dense_matrix():
 EYE = np.eye(3)
 FLAT = np.full((3, 2), 0.5)
 ROWS = np.arange(12.0).reshape(4, 3)
+FRAME = pd.DataFrame(ROWS, columns=list("abc"))
 CODES = np.array([[0, 1, 1], [1, 0, 1], [0, 0, 1]])
 
 
@@ -512,6 +514,22 @@ CODES = np.array([[0, 1, 1], [1, 0, 1], [0, 0, 1]])
         (lambda: rbal.Moments.from_data(0.5 * CODES, CODES, n_states=2), "^X_pos must hold states .*got 0.5"),
         (lambda: rbal.Moments.from_data(ROWS, ROWS, covariance="full"), "^covariance must be one of .*got 'full'"),
         (lambda: rbal.Moments.from_data(0 * ROWS, 0 * ROWS).eigenvalues, "must not be zero"),
+        (lambda: rbal.Moments.from_data(np.ma.array(ROWS, mask=ROWS > 9), ROWS), "^X_pos must hold no masked .*got 2"),
+        (
+            lambda: rbal.Moments.from_data(ROWS, ROWS * [1, 1e300, 1]),
+            r"^X_neg must hold numbers of size <= 1e\+75, got 1",
+        ),
+        (lambda: rbal.Moments.from_data(FRAME, FRAME * [1, 1, 1e300]), "in column 'c': correct it"),
+        (lambda: rbal.Moments.from_data(FRAME, FRAME[["a", "b"]]), "same columns, got 'c' in X_pos alone"),
+        (lambda: rbal.Moments.from_data(FRAME, FRAME.set_axis(list("abd"), axis=1)), "got 'c' in X_pos alone"),
+        (
+            lambda: rbal.Moments.from_data(FRAME.set_axis(list("aab"), axis=1), FRAME.set_axis(list("aba"), axis=1)),
+            "each column once",
+        ),
+        (
+            lambda: rbal.Moments.from_data(CODES, CODES, n_states=20_000),
+            "^n_states must leave arrays of at most .*20000",
+        ),
     ],
 )
 def test_bad_input_names_the_argument(build, match):
@@ -523,6 +541,10 @@ def test_bad_input_names_the_argument(build, match):
     ("build", "match"),
     [
         (lambda: rbal.Moments.ising(m="much", L=3), "^m must be numeric"),
+        (lambda: rbal.Moments.ising(m="0.4", L=3), "^m must be numeric, got '0.4'"),
+        (lambda: rbal.Moments.ising(m=True, L=3), "^m must be a number, got True"),
+        (lambda: rbal.Moments.from_data(ROWS.astype(str), ROWS), "^X_pos must be numeric"),
+        (lambda: rbal.Moments.from_data(ROWS, ROWS.astype(str).astype(object)), "^X_neg must be numeric"),
         (lambda: rbal.Moments.potts([["a", "b"]], [[0, 0]]), "^M must be numeric"),
         (lambda: rbal.Moments.from_data([["a", "b"]] * 3, ROWS), "^X_pos must be numeric"),
     ],
@@ -530,6 +552,17 @@ def test_bad_input_names_the_argument(build, match):
 def test_words_are_not_numbers(build, match):
     with pytest.raises(TypeError, match=match):
         build()
+
+
+def test_columns_of_two_frames_are_matched_by_name():
+    rng = np.random.default_rng(0)
+    pos, neg = (pd.DataFrame(rng.normal(size=(20, 3)) * [1, 2, 5] + shift, columns=list("abc")) for shift in (0, 1))
+    expected = rbal.Moments.from_data(pos.to_numpy(), neg.to_numpy())
+    for found in (rbal.Moments.from_data(pos, neg), rbal.Moments.from_data(pos, neg[["c", "a", "b"]])):
+        np.testing.assert_array_equal(found.delta, expected.delta)
+        np.testing.assert_array_equal(found.eigenvalues, expected.eigenvalues)
+    mixed = rbal.Moments.from_data(pos, neg[["c", "a", "b"]].to_numpy())  # without names, by place
+    assert not np.array_equal(mixed.delta, expected.delta)
 
 
 def test_rounding_is_forgiven():

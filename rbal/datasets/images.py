@@ -266,6 +266,7 @@ def load_fashion_mnist(
     >>> load_fashion_mnist()
     Images(FashionMNIST: Pullover 6000, Shirt 6000, test 1000, 28×28)
     """
+    flag("download", download)
     pos, neg, labels = _two_classes("pair", pair, FASHION)
     if {*pos, *neg} == {2, 6}:
         return _shipped("fashion_pair.npz", "FashionMNIST", labels, (pos, neg), test, n_test, random_state)
@@ -300,6 +301,7 @@ def load_cifar10(
     if isinstance(task, str):
         one_of("task", task, ("split",))
         task = (CIFAR10[:5], CIFAR10[5:])
+    flag("download", download)
     pos, neg, labels = _two_classes("task", task, CIFAR10)
     raw = _sources.obtain(_sources.CIFAR10, download, progress)
     return _published("CIFAR-10", labels, raw, (pos, neg), encode, test, n_test, random_state)
