@@ -296,7 +296,7 @@ def clustered(differences, source, level=0.95):
     --------
     >>> found = clustered([0.02, 0.03, -0.01, 0.01], ["wine", "wine", "glass", "yeast"])
     >>> print(f"{found.mean:.4f} ± {found.se:.4f}, p = {found.p:.2f}")
-    0.0125 ± 0.0131, p = 0.44
+    0.0125 ± 0.0103, p = 0.35
     """
     d, level = real_array("differences", differences), number("level", level, 0.0, 1.0, open_low=True)
     names, group = np.unique(np.asarray(source), return_inverse=True)
