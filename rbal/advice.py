@@ -182,9 +182,9 @@ def advise(
     ----------
     X : (n, L) array, DataFrame or sparse matrix
         Features, as an array or as a frame of pandas, polars or pyarrow. Columns of a frame that hold no numbers are
-        categorical, and become one indicator a level. Missing values, and masked ones of a masked array, are imputed (mean,
-        most frequent level); constant columns are left out, and so are a first column that counts the rows and a column
-        that tells the label of every row; all this is reported.
+        categorical, and become one indicator a level. Missing values, and masked ones of a masked array, are imputed
+        (mean, most frequent level); constant columns are left out, and so are a first column that counts the rows and
+        a column that tells the label of every row; all this is reported.
     y : (n,) array or series
         Two labels of any type.
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}

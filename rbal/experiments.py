@@ -15,6 +15,7 @@ import pickle
 import sys
 import time
 import traceback
+from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -25,7 +26,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from tqdm.auto import tqdm
 
 from ._store import describe, opened
-from ._validation import flag, number, one_of, positive_int
+from ._validation import flag, number, one_of, positive_int, real_array
 from .learners import LinearSVM, SphericalPerceptron
 
 PROVENANCE = ("trial", "seed", "seconds")
@@ -41,8 +42,9 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
     Parameters
     ----------
     trial : callable
-        ``trial(rng, **cell)`` returns a dict of numbers, always of the same names. It draws from ``rng`` alone. What is
-        the same in all cells is bound with ``functools.partial``.
+        ``trial(rng, **cell)`` returns a dict of numbers, always of the same names; an array of one dimension may stand
+        for a number, and is kept as a list. It draws from ``rng`` alone. What is the same in all cells is bound with
+        ``functools.partial``.
     grid : dict or list of dict
         Values of each name, of which all combinations are run; or the cells themselves. Values are numbers, strings,
         booleans or None.
@@ -112,12 +114,15 @@ def summary(table, by=None):
     -------
     pandas.DataFrame
         One row a cell: its values, for every output ``x`` the mean as ``x`` and the standard error of the mean as
-        ``x_se``, and the number of trials as ``count``. A NaN in any trial makes its mean NaN.
+        ``x_se``, and the number of trials as ``count``. A NaN in any trial makes its mean NaN. Lists are left out.
 
     Notes
     -----
     Dots with error bars are one line: ``s = summary(table)``, then
     ``ax.errorbar(s.alpha_neg, s.ba, s.ba_se, fmt="o")``.
+
+    The error is that of trials which are independent of each other. Where all are tested on the same images, use
+    :func:`shared_test`.
     """
     names = list(table.attrs.get("grid", []))
     if by is None and "grid" not in table.attrs:
@@ -134,6 +139,66 @@ def summary(table, by=None):
             row[name], row[f"{name}_se"] = _mean_and_error(part[name].to_numpy(float))
         rows.append({**row, "count": len(part)})
     return pd.DataFrame(rows)
+
+
+class SharedTest(NamedTuple):
+    """Mean over trials that share a test set, and its standard error from both."""
+
+    mean: float
+    se: float  # of both parts, of_trials and of_test, added in squares
+    of_trials: float  # because training sets were drawn: what other trials on this test set would change
+    of_test: float  # because the test set was drawn: what other test samples would change, for any number of trials
+
+
+def shared_test(values, y=None):
+    r"""Mean of what several trials say of one test set, with the error of the trials and that of the test set.
+
+    More trials do not make a small test set larger. With :math:`v_{ti}` what trial t says of sample i, both drawn at
+    random, the error of the mean has two parts: the scatter of the trials over their number, and the scatter of the
+    samples, each averaged over trials, over their number. What scatters without regard to either would be counted in
+    both, and is taken out of the second. Classes are averaged with equal weight, so that with answers right or wrong
+    the mean is the balanced accuracy.
+
+    Parameters
+    ----------
+    values : (n_trials, n_test) array
+        For every trial and test sample a number: whether the answer is right, or the loss. At least two trials.
+    y : (n_test,) array, optional
+        Class of each test sample, at least two of each; by default all are of one class.
+
+    Returns
+    -------
+    SharedTest
+        ``mean, se, of_trials, of_test``.
+
+    Examples
+    --------
+    Two trials that agree on every sample: all of the error is that of the test set.
+
+    >>> right = [[1, 1, 1, 0, 1, 0], [1, 1, 1, 0, 1, 0]]
+    >>> found = shared_test(right, [1, 1, 1, 1, -1, -1])
+    >>> print(f"{found.mean:.3f} ± {found.se:.3f}, of trials {found.of_trials:.3f}")
+    0.625 ± 0.280, of trials 0.000
+    """
+    values = real_array("values", values, ndim=2)
+    n_trials, n_test = values.shape
+    y = np.zeros(n_test) if y is None else np.asarray(y)
+    if y.shape != (n_test,):
+        raise ValueError(f"y must give the class of each of {n_test} test samples, got shape {y.shape}")
+    classes, sizes = np.unique(y, return_counts=True)
+    if n_trials < 2 or not n_test or sizes.min() < 2:
+        raise ValueError(f"values must hold two trials and two samples of each class at least, got {values.shape}")
+    means, of_test = np.zeros(n_trials), 0.0
+    for label in classes:
+        own = values[:, y == label]
+        n, of_trial, of_sample = own.shape[1], own.mean(axis=1), own.mean(axis=0)
+        rest = own - of_trial[:, None] - of_sample + own.mean()
+        by_chance = np.sum(rest**2) / ((n_trials - 1) * (n - 1)) / n_trials
+        means += of_trial / len(classes)
+        of_test += (of_sample.var(ddof=1) - by_chance) / n / len(classes) ** 2
+    of_trials = means.var(ddof=1) / n_trials
+    of_test = max(of_test, 0.0)  # an unbiased estimate of what is not there may be less than nothing
+    return SharedTest(float(means.mean()), *(math.sqrt(v) for v in (of_trials + of_test, of_trials, of_test)))
 
 
 def generator(seed, key):
@@ -173,6 +238,7 @@ def train(
     weight_neg=1.0,
     sat="largest_margin",
     n_test=5000,
+    answers=False,
 ):
     """Standard trial: draw a training set, train on it, measure on fresh samples.
 
@@ -195,6 +261,8 @@ def train(
         Which weights to take where zero loss is possible, as in :class:`rbal.SphericalPerceptron`.
     n_test : int
         Test samples of each class, where ``classes`` has no test set of its own.
+    answers : bool
+        Whether to tell, as ``right``, which samples of that test set were answered right; see :func:`shared_test`.
 
     Returns
     -------
@@ -223,16 +291,19 @@ def train(
     learner.fit(X, y, sample_weight=weight)
     u = y * learner.decision_function(X)
     # real data come with images that were never drawn from; anything else is drawn afresh
-    X_test, y_test = (
-        (classes.X_test, classes.y_test) if hasattr(classes, "X_test") else classes.sample(n_test, n_test, rng)
-    )
+    fixed = hasattr(classes, "X_test")
+    if answers and not fixed:
+        raise ValueError("answers goes with classes that have a test set of their own: here each trial draws another")
+    X_test, y_test = (classes.X_test, classes.y_test) if fixed else classes.sample(n_test, n_test, rng)
+    scores = learner.decision_function(X_test)
     return {
         **learner.order_parameters(classes.moments)._asdict(),
         "train_loss": float(np.average(np.maximum(kappa - u, 0.0), weights=weight)),
         "train_error": float(np.average(u < 0.0, weights=weight)),
-        **_tested(learner.decision_function(X_test), y_test, kappa),
+        **_tested(scores, y_test, kappa),
         "multiplier": getattr(learner, "multiplier_", math.nan),
         "kkt_residual": getattr(learner, "kkt_residual_", math.nan),
+        **({"right": (scores > 0) == (y_test > 0)} if answers else {}),
     }
 
 
@@ -441,7 +512,10 @@ def _checked_outputs(outputs, cell):
             raise ValueError(f"a trial must not return {name!r}: {', '.join((*PROVENANCE, *cell))} are taken")
         if isinstance(value, (np.generic, np.ndarray)) and np.ndim(value) == 0:
             value = value.item()
-        if not isinstance(value, (bool, int, float)):
+        listed = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biuf"
+        if listed:
+            value = value.tolist()
+        if not listed and not isinstance(value, (bool, int, float)):
             raise TypeError(f"a trial must return numbers, got {type(value).__name__} for {name!r}")
         plain[name] = value
     return plain

@@ -5,6 +5,7 @@ smaller size, is run in the chapter itself, and ``make study-sampling`` runs all
 """
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from scipy.stats import t
 from sklearn.svm import LinearSVC
 
 from . import experiments
-from ._validation import one_of, positive_int
+from ._validation import number, one_of, positive_int, real_array
 from .rbm import RBM
 from .samplers import RBMSMOTE, LikelihoodInformedSampler
 
@@ -225,10 +226,90 @@ def _tests(gaps):
     """Mean of each group of differences, t-test against zero, and Holm's correction for all of them."""
     rows = gaps.agg(difference="mean", se="sem", n="size")[gaps.agg(lambda x: x.abs().max()) > 0].reset_index()
     rows["p"] = 2 * t.sf(np.abs(rows.difference / rows.se), rows.n - 1)
-    order = np.argsort(rows.p.to_numpy(), kind="stable")
-    held = np.minimum(np.maximum.accumulate(rows.p.to_numpy()[order] * np.arange(len(rows), 0, -1)), 1.0)
-    rows["p_holm"] = held[np.argsort(order, kind="stable")]
+    rows["p_holm"] = holm(rows.p)
     return rows
+
+
+def holm(p):
+    """Holm's correction of p-values for their number.
+
+    Parameters
+    ----------
+    p : (n,) array
+        One p-value a test.
+
+    Returns
+    -------
+    (n,) array
+        The share of families of n true null hypotheses in which any test would look as significant as this one, at
+        most.
+
+    Examples
+    --------
+    >>> holm([0.03, 0.01, 0.5])
+    array([0.06, 0.03, 0.5 ])
+    """
+    p = real_array("p", p)
+    if p.ndim != 1 or not np.all((p >= 0.0) & (p <= 1.0)):
+        raise ValueError(f"p must be a list of probabilities, got {p}")
+    order = np.argsort(p, kind="stable")
+    held = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+    return held[np.argsort(order, kind="stable")]
+
+
+class Clustered(NamedTuple):
+    """Mean of differences that come in groups, and a test of it against zero."""
+
+    mean: float  # over all differences, each with the same weight
+    se: float  # standard error, of groups that are independent of each other
+    low: float  # ends of the confidence interval
+    high: float
+    p: float  # two-sided
+    n: int  # differences
+    sources: int  # groups
+
+
+def clustered(differences, source, level=0.95):
+    r"""Mean of paired differences, tested against zero, where those of one source are not independent.
+
+    Two tables cut from one set of measurements tend to err on the same side. An error that counts them as two is too
+    small. Here only sources are taken to be independent: with :math:`e_g` the sum, over a source, of deviations from
+    the mean, the squared error of the mean of n differences from G sources is
+    :math:`\frac{G}{G-1}\sum_g e_g^2/n^2`, and the mean over its error is compared with Student's t of G - 1 degrees
+    of freedom.
+
+    Parameters
+    ----------
+    differences : (n,) array
+        One a table: what one rule gives less what another gives.
+    source : (n,) sequence
+        Where each comes from; at least two are different.
+    level : float
+        Of the confidence interval.
+
+    Returns
+    -------
+    Clustered
+        ``mean, se, low, high, p, n, sources``. Where all differences are zero, p is 1.
+
+    Examples
+    --------
+    >>> found = clustered([0.02, 0.03, -0.01, 0.01], ["wine", "wine", "glass", "yeast"])
+    >>> print(f"{found.mean:.4f} ± {found.se:.4f}, p = {found.p:.2f}")
+    0.0125 ± 0.0103, p = 0.35
+    """
+    d, level = real_array("differences", differences), number("level", level, 0.0, 1.0, open_low=True)
+    names, group = np.unique(np.asarray(source), return_inverse=True)
+    if d.ndim != 1 or d.shape != group.shape:
+        raise ValueError(f"source must name the source of each difference, got {group.size} for {d.size}")
+    if len(names) < 2:
+        raise ValueError(f"source must name at least two sources, got {len(names)}")
+    n, G, mean = len(d), len(names), float(d.mean())
+    e = np.bincount(group, d - mean)
+    se = float(np.sqrt(G / (G - 1) * np.sum(e**2)) / n)
+    reach = float(t.ppf(0.5 + 0.5 * level, G - 1)) * se
+    p = float(2.0 * t.sf(abs(mean) / se, G - 1)) if se > 0.0 else float(mean == 0.0)
+    return Clustered(mean, se, mean - reach, mean + reach, p, n, G)
 
 
 def stored(name):

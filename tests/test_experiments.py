@@ -23,7 +23,9 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rbal
-from rbal import _store
+from rbal import _store, experiments
+from rbal.datasets import synthetic
+from rbal.datasets.images import load_mnist
 from rbal.experiments import TrialError, generator, run, summary, train
 
 PAGE = Path(__file__).parents[1] / "book" / "clusters.md"
@@ -445,7 +447,8 @@ def test_an_error_that_cannot_be_sent_still_arrives():
     [
         ([1.0], "TypeError: a trial must return a dict of numbers, got list"),
         ({"x": [1.0]}, "TypeError: a trial must return numbers, got list for 'x'"),
-        ({"x": np.ones(1)}, "TypeError: a trial must return numbers, got ndarray for 'x'"),
+        ({"x": np.ones((1, 1))}, "TypeError: a trial must return numbers, got ndarray for 'x'"),
+        ({"x": np.array(["a"])}, "TypeError: a trial must return numbers, got ndarray for 'x'"),
         ({"x": "one"}, "got str for 'x'"),
         ({"x": 1j}, "got complex for 'x'"),
         ({"seed": 1.0}, "ValueError: a trial must not return 'seed': trial, seed, seconds, n are taken"),
@@ -752,3 +755,86 @@ def test_a_trial_that_takes_workers_down_is_named(cluster):
             quiet(deadly, {"n": [7]}, trials=1)
         with pytest.raises(TrialError, match=r"trial \d of the cell n=2 failed: ValueError: no luck with two"):
             quiet(unlucky, {"n": [1, 2]}, trials=3)
+
+
+# ---- one test set for all trials
+
+
+def answers(rng, n_trials, n_test):
+    """Right or wrong: some images are harder than others, some training sets are better than others, and chance."""
+    image = rng.normal(0.6, 1.0, size=n_test)
+    trial = rng.normal(scale=0.15, size=(n_trials, 1)) * np.repeat(
+        [1.0, -0.5], n_test // 2
+    )  # the bias moves both rates
+    return image + trial + rng.normal(scale=0.7, size=(n_trials, n_test)) > 0
+
+
+def test_error_of_a_shared_test_set_is_that_of_training_and_test_sets_drawn_anew():
+    rng, y = np.random.default_rng(0), np.repeat([1, -1], 100)
+    found = [experiments.shared_test(answers(rng, 8, 200), y) for _ in range(2000)]
+    means, se, of_trials, of_test = np.array(found).T
+    spread = means.std(ddof=1)
+    relative = 4.0 / np.sqrt(2.0 * len(found))  # four standard errors of a standard deviation
+    assert np.sqrt(np.mean(se**2)) == pytest.approx(spread, rel=relative + 0.01)
+    inside = np.abs(means - means.mean())
+    assert np.mean(inside < 1.96 * se) == pytest.approx(0.95, abs=0.025)
+    # the scatter of trials alone, as error bars had it, covers a part of it
+    assert np.mean(inside < 1.96 * of_trials) < 0.6
+    np.testing.assert_allclose(np.hypot(of_trials, of_test), se)
+
+
+def test_no_number_of_trials_takes_the_error_of_the_test_set_away():
+    rng, y = np.random.default_rng(1), np.repeat([1, -1], 150)
+    few, many = (experiments.shared_test(answers(rng, n, 300), y) for n in (5, 500))
+    assert many.of_trials < 0.2 * few.of_trials
+    assert many.of_test == pytest.approx(few.of_test, rel=0.25)
+    right = answers(rng, 3, 300)
+    assert experiments.shared_test(right, y).mean == pytest.approx(
+        0.5 * (right[:, :150].mean() + right[:, 150:].mean())
+    )
+
+
+def test_trials_that_agree_leave_the_binomial_error():
+    right = np.tile(np.random.default_rng(2).random(400) < 0.8, (4, 1))
+    found = experiments.shared_test(right)
+    p = right[0].mean()
+    assert found.of_trials == 0.0
+    assert found.se == pytest.approx(np.sqrt(p * (1 - p) / 399))
+
+
+@pytest.mark.parametrize(
+    ("values", "y", "message"),
+    [
+        (np.ones((1, 4)), None, "values must hold two trials"),
+        (np.ones((3, 4)), [1, 1, 1, -1], "values must hold two trials and two samples of each class"),
+        (np.ones((3, 4)), [1, -1], "y must give the class of each of 4 test samples"),
+        (np.ones(4), None, "values must have 2 dimensions"),
+        (np.full((3, 4), np.nan), None, "values must be finite"),
+    ],
+)
+def test_shared_test_says_what_it_takes(values, y, message):
+    with pytest.raises(ValueError, match=message):
+        experiments.shared_test(values, y)
+
+
+def test_answers_are_told_image_by_image(tmp_path):
+    data = load_mnist((1, 7), n_test=200)
+    trial = functools.partial(experiments.train, classes=data, kappa=0.5, answers=True)
+    store = tmp_path / "answers.jsonl"
+    cell = {"alpha_pos": [0.05], "alpha_neg": [0.1]}
+    table = experiments.run(trial, cell, trials=3, store=store, progress=False)
+    right = np.array(table.right.tolist())
+    assert right.shape == (3, 200)
+    found = experiments.shared_test(right, data.y_test)
+    assert found.mean == pytest.approx(table.ba.mean())
+    assert found.of_trials == pytest.approx(experiments.summary(table).ba_se[0])
+    assert "right" not in experiments.summary(table)
+    anew = functools.partial(trial, classes=load_mnist((1, 7), n_test=200))  # has not computed its moments yet
+    again = experiments.run(anew, cell, trials=3, store=store, progress=False)
+    assert again.right.tolist() == table.right.tolist()
+
+
+def test_answers_need_a_test_set_that_stays():
+    classes = synthetic.gaussian(np.ones(3), -np.ones(3), np.eye(3))
+    with pytest.raises(ValueError, match="answers goes with classes that have a test set of their own"):
+        experiments.train(np.random.default_rng(0), classes=classes, alpha_pos=3.0, alpha_neg=3.0, answers=True)

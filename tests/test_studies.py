@@ -134,3 +134,62 @@ def test_unknown_strategy_is_named():
 def test_documented_parameters(function):
     named = [name.strip() for p in FunctionDoc(function)["Parameters"] for name in p.name.split(",")]
     assert named == list(inspect.signature(function).parameters)
+
+
+# ---- differences that come in groups
+
+
+def grouped(rng, sizes):
+    """Differences without a mean: what a source shares is twice as large as what a table has of its own."""
+    source = np.repeat(np.arange(len(sizes)), sizes)
+    return rng.normal(size=len(sizes))[source] + 0.5 * rng.normal(size=len(source)), source
+
+
+@pytest.mark.parametrize("sizes", [[2] * 11 + [1] * 11, [4] * 20, [1, 1, 2, 3, 5, 8] * 4])
+def test_clustered_test_has_its_size_and_one_without_sources_has_not(sizes):
+    rng = np.random.default_rng(16)
+    found = [grouped(rng, sizes) for _ in range(2000)]
+    tests = [studies.clustered(d, source) for d, source in found]
+    false = np.mean([test.p < 0.05 for test in tests])
+    # 5 %, with four errors of 2000 draws; a little more is known of sources of very different sizes
+    assert 0.03 < false < (0.07 if max(sizes) < 8 else 0.10)
+    inside = np.mean([test.low < 0.0 < test.high for test in tests])
+    assert inside == pytest.approx(1.0 - false, abs=1e-12)
+    naive = np.mean(stats.ttest_1samp(np.array([d for d, _ in found]), 0.0, axis=1).pvalue < 0.05)
+    assert naive > false + 0.03
+    spread = np.std([test.mean for test in tests])
+    assert np.sqrt(np.mean([test.se**2 for test in tests])) == pytest.approx(spread, rel=0.1)
+
+
+def test_clustered_is_a_t_test_where_every_source_has_one_difference():
+    d = np.random.default_rng(17).normal(0.3, 1.0, size=30)
+    found, theirs = studies.clustered(d, np.arange(30)), stats.ttest_1samp(d, 0.0)
+    assert found.p == pytest.approx(theirs.pvalue)
+    assert found[2:4] == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+    assert (found.n, found.sources) == (30, 30)
+
+
+def test_a_difference_told_twice_is_told_once():
+    d = np.random.default_rng(18).normal(0.3, 1.0, size=12)
+    once, twice = studies.clustered(d, np.arange(12)), studies.clustered(np.tile(d, 2), np.tile(np.arange(12), 2))
+    assert twice[:5] == pytest.approx(once[:5])
+
+
+def test_no_difference_is_not_significant():
+    assert studies.clustered(np.zeros(4), list("aabc")).p == 1.0
+
+
+def test_clustered_says_what_it_takes():
+    with pytest.raises(ValueError, match="source must name the source of each difference, got 2 for 3"):
+        studies.clustered([1.0, 2.0, 3.0], ["a", "b"])
+    with pytest.raises(ValueError, match="source must name at least two sources, got 1"):
+        studies.clustered([1.0, 2.0], ["a", "a"])
+    with pytest.raises(ValueError, match="p must be a list of probabilities"):
+        studies.holm([0.2, 1.2])
+
+
+def test_holm_is_the_least_of_what_the_definition_asks():
+    p = np.array([0.04, 0.01, 0.03, 0.9, 0.01])
+    by_hand = [max(min(1.0, sum(p >= q) * q) for q in p[p <= own]) for own in p]
+    # ties share a place in the definition; each of them asks for the largest number of tests that remain
+    np.testing.assert_allclose(studies.holm(p), by_hand)

@@ -29,7 +29,7 @@ from sklearn.svm import SVC
 from tqdm.auto import tqdm
 
 import rbal
-from rbal import RandomMixSampler, _table, experiments
+from rbal import RandomMixSampler, _table, experiments, studies
 from rbal import _judgement as judgement
 from rbal._estimate import Fitter
 from rbal._remedies import Setting, evaluate
@@ -345,6 +345,31 @@ def regrets(found):
             behind = best - part[rule]
             rows.append((table, minority, rule, behind.mean(), behind.std() / np.sqrt(len(part))))
     return pd.DataFrame(rows, columns=["table", "minority", "rule", "regret", "error"])
+
+
+def versus(means, rule, others):
+    """What a rule gains over each of several others, one row each: a paired test with errors clustered by source.
+
+    ``means`` has one row a table and one column a rule. ``p_holm`` is corrected for the number of the others. ``least``
+    and ``most`` are the mean gain without the source that speaks most for the rule, and most against it, which are
+    named; ``worst`` is the gain on the table where it is least.
+    """
+    sources = means.index.get_level_values("table").map(study_tables.source)
+    rows = {}
+    for other in others:
+        gain = means[rule] - means[other]
+        without = pd.Series({name: gain[sources != name].mean() for name in sources.unique()})
+        rows[other] = {
+            **studies.clustered(gain, sources)._asdict(),
+            "least": without.min(),
+            "without": without.idxmin(),
+            "most": without.max(),
+            "without it": without.idxmax(),
+            "worst": gain.min(),
+        }
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    table.insert(table.columns.get_loc("p") + 1, "p_holm", studies.holm(table["p"].to_numpy(float)))
+    return table
 
 
 def main():

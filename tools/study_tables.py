@@ -84,9 +84,14 @@ def tables(sources=SOURCES):
     return [f"{source} {label}" for source in sources if available(source) for label in _positives(source)]
 
 
+def source(name):
+    """Source of a table: the first word of its name. Two tables of one source share rows, columns and their flaws."""
+    return name.split(" ", 1)[0]
+
+
 def role(name):
     """Whether a table is for "design" or to "judge": a matter of its source's name alone."""
-    return "design" if _lot(name.split(" ")[0], "role") % 3 == 0 else "judge"
+    return "design" if _lot(source(name), "role") % 3 == 0 else "judge"
 
 
 @functools.cache
