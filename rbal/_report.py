@@ -1,7 +1,5 @@
-"""Advice in words, as a figure, as JSON and as a page."""
+"""Advice in words, as a figure and as JSON."""
 
-import html
-import io
 import json
 import math
 import textwrap
@@ -81,16 +79,20 @@ def _offset(advice):
     return said if advice.agrees is False else said + " That may be chance, but believe the measured column."
 
 
-def _recommendation(advice):
+def doing(advice):
+    """The recommended remedy as one sentence."""
     strategy, threshold = advice.best
-    row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
     what = DOING[strategy]
     if strategy == "best mix":
-        what += f" (mixing {row['mixing']:.2f})"
-    what += ", and move the threshold." if threshold == "moved" else "."
+        what += f" (mixing {advice.table.loc[advice.best, 'mixing']:.2f})"
+    return what + (", and move the threshold." if threshold == "moved" else ".")
+
+
+def _recommendation(advice):
+    row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
     name = NAMES[advice.metric]
     said = (
-        f"{what} Predicted {name}: {row['predicted']:.3f} "
+        f"{doing(advice)} Predicted {name}: {row['predicted']:.3f} "
         f"({advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f})"
     )
     if advice.best != ("as is", "trained"):
@@ -269,73 +271,3 @@ def to_json(advice):
     """One JSON object, strictly so."""
     lines = json.dumps(as_dict(advice), indent=2, ensure_ascii=False, allow_nan=False).split("\n")
     return "\n".join(map(clean, lines))  # JSON reads the same escapes
-
-
-def figure_svg(advice):
-    """The figure as SVG text."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "rbal", "svg.fonttype": "path"}):
-        figure = Figure(figsize=(9.5, 3.8), layout="constrained")
-        FigureCanvasSVG(figure)
-        plot(advice, figure.subplots(1, 2, width_ratios=(1.3, 1.0)))
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue()[out.getvalue().index("<svg") :]
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Advice on an imbalanced table</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums }}
-th, td {{ padding: .25rem .75rem; text-align: right; border-bottom: 1px solid #ddd }}
-th:first-child, td:first-child {{ text-align: left }}
-tr.best {{ background: #eaf3fa; font-weight: 600 }}
-svg {{ max-width: 100%; height: auto }}
-.disagree {{ border-left: 4px solid #d55e00; padding-left: 1rem }}
-small {{ color: #666 }}
-</style></head><body>
-<h1>Advice on an imbalanced table</h1>
-{words}
-{figure}
-{table}
-<p><small>Bold: recommended. ~ as good within one standard error.</small></p>
-<h2>What was read</h2>
-{summary}
-<p><small>Made by rbal {version}. Predicted: mean over training sets of this size; its interval is that of the class
-statistics, and of what the theory errs by on real tables.</small></p>
-</body></html>
-"""
-
-
-def to_html(advice):
-    """One page without scripts or links; everything that came from the table is escaped."""
-    from . import __version__
-
-    words = explain(advice).split("\n")
-    first = ' class="disagree"' if advice.agrees is False else ""
-    body = "\n".join(f"<p{first if k == 0 else ''}>{html.escape(line)}</p>" for k, line in enumerate(words))
-    about = "\n".join(f"<p>{html.escape(line)}</p>" for line in summary(advice))
-    return PAGE.format(
-        words=body, figure=figure_svg(advice), table=_html_table(advice), summary=about, version=__version__
-    )
-
-
-def _html_table(advice):
-    checked = "measured" in advice.table
-    heads = ["remedy", "predicted", f"{advice.level:.0%} interval", "TPR", "TNR"]
-    heads += ["predicted in a fold", "measured"] if checked else []
-    lines = ["<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead><tbody>"]
-    for row, v in advice.table.iterrows():
-        cells = [
-            remedy(row) + (" ~" if v["as_good"] and row != advice.best else ""),
-            f"{v['predicted']:.3f}", f"{v['low']:.3f} – {v['high']:.3f}", f"{v['tpr']:.3f}", f"{v['tnr']:.3f}",
-        ]  # fmt: skip
-        cells += [f"{v['expected']:.3f}", f"{v['measured']:.3f} ± {v['measured_error']:.3f}"] if checked else []
-        kind = ' class="best"' if row == advice.best else ""
-        lines.append(f"<tr{kind}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-    return "\n".join([*lines, "</tbody></table>"])

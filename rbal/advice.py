@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import _report, _table
+from . import _page, _report, _table
 from ._judgement import predict, verify
 from ._remedies import METRICS, Setting
 from ._validation import flag, number, one_of, positive_int, seeded
@@ -151,7 +151,7 @@ class Advice:
         -------
         str
         """
-        return _report.to_html(self)
+        return _page.to_html(self)
 
 
 def advise(

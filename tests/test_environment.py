@@ -124,8 +124,71 @@ def test_conda_environment_has_the_versions_of_the_lock():
 def test_conda_environment_runs_the_chapters():
     pins = exact_pins(line for line in CONDA_PIP if line != "-e .")
     needed = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
-    assert needed | {"jupyterlab", "jupytext", "ipykernel"} <= pins.keys()
+    assert needed | {"jupyterlab", "jupyterlab-myst", "jupytext", "ipykernel"} <= pins.keys()
     assert not pins.keys() & {"torch", "jupyter-book", "sphinx"}
+
+
+# ---- Binder
+
+
+@pytest.mark.parametrize("name", ["postBuild", "start"])
+def test_what_binder_runs_can_be_run(name):
+    path = ROOT / name
+    assert os.access(path, os.X_OK)
+    assert path.read_text().startswith("#!/usr/bin/env bash\n")
+    subprocess.run(["bash", "-n", path], check=True)
+
+
+def printed(*command, **environment):
+    """What a command prints, in an environment without a choice of CPU."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_CPU")}
+    return subprocess.check_output(command, cwd=ROOT, env={**clean, **environment}, text=True)
+
+
+def through_start(*command, **environment):
+    """The same, run as Binder runs it."""
+    return printed(ROOT / "start", *command, **environment)
+
+
+def test_start_runs_what_it_is_given():
+    assert through_start("echo", "a b", "$HOME") == "a b $HOME\n"
+    assert "./start python tools/warm.py" in (ROOT / "postBuild").read_text().splitlines()
+
+
+def test_binder_warms_everything_that_compiles():
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        import warm
+    finally:
+        sys.path.remove(str(ROOT / "tools"))
+    assert [step.__name__ for step in warm.STEPS] == ["theory", "perceptron", "machine", "advice", "explorations"]
+
+
+LOADS = """
+import sys
+import llvmlite.binding
+if len(sys.argv) > 1:  # a machine with another name, and one feature more or less
+    features = llvmlite.binding.get_host_cpu_features()
+    features["clzero"] = not features.get("clzero", False)
+    llvmlite.binding.get_host_cpu_name = lambda: sys.argv[1]
+    llvmlite.binding.get_host_cpu_features = lambda: features
+from rbal._gauss import pdf as kernel
+kernel(0.5)
+print(sum(kernel.stats.cache_misses.values()), sum(kernel.stats.cache_hits.values()))
+"""
+
+
+def test_what_one_cpu_compiled_another_loads(tmp_path):
+    """Binder builds on one machine and runs on another; numba keeps its code by the name of the CPU."""
+    if "NUMBA_CPU_NAME" not in through_start("env"):
+        pytest.skip("this CPU has no AVX2, for which Binder compiles")
+    home = {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    run = [sys.executable, "-c", LOADS]
+    assert through_start(*run, **home) == "1 0\n"
+    assert through_start(*run, "skylake-avx512", **home) == "0 1\n"
+    # without the choice of a CPU it would be compiled for each
+    home["NUMBA_CACHE_DIR"] = str(tmp_path / "plain")
+    assert [printed(*run, *cpu, **home) for cpu in ([], ["haswell"])] == ["1 0\n", "1 0\n"]
 
 
 def test_python_versions_agree():

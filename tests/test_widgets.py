@@ -1,3 +1,4 @@
+import html
 import io
 import json
 import subprocess
@@ -16,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import rbal
 from rbal import strategies, widgets
+from rbal.advice import advise_file
 from rbal.datasets import synthetic
 from rbal.widgets import _canvas, _curves, _data, _explorer, _mixing, _points, _table
 
@@ -28,6 +30,7 @@ KINDS = {
     "own_data": widgets.own_data,
     "simulate": widgets.simulate,
 }
+KNOB = {kind: "C" if kind == "own_data" else "kappa" for kind in KINDS}
 SPINS = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
 
 
@@ -76,7 +79,7 @@ def test_is_a_box_with_named_controls_and_a_picture(kind):
 def test_frame_is_what_matplotlib_saves(kind):
     # the frame is pieced together from a kept background and moving artists; savefig draws all of it at once
     ui = KINDS[kind]()
-    ui.kappa.value = 0.7
+    getattr(ui, KNOB[kind]).value = 0.7
     file = io.BytesIO()
     with _canvas.book_style():
         ui.canvas.figure.savefig(file, format="png", dpi=ui.canvas.figure.dpi)
@@ -123,7 +126,8 @@ def test_same_picture_whatever_the_style_around(kind):
         ("phases", {"kappa": np.nan}, "kappa must be finite"),
         ("simulate", {"L": 33}, "L must be one of 25, 50, 100, 200, got 33"),
         ("simulate", {"trials": 0}, "trials must be >= 1"),
-        ("own_data", {"covariance": "full"}, "covariance must be one of"),
+        ("own_data", {"loss": "square"}, "loss must be one of 'hinge', 'squared_hinge', 'logistic', got 'square'"),
+        ("own_data", {"C": 0.0}, "C must be >= 0.0001 and <= 10000, got 0"),
         ("own_data", {"table": pd.DataFrame({"a": [1.0]}), "label": "b"}, "label must be one of 'a', got 'b'"),
     ],
 )
@@ -632,43 +636,88 @@ def table():
     return frame.assign(sick=np.where(y > 0, "yes", "no"))
 
 
-def test_upload(table):
-    ui = widgets.own_data(standardise=False, kappa=0.5)
-    assert "Choose a table" in ui.summary.value
-    give(ui, csv(table))
+def same_advice(ui, want):
+    """What is shown and drawn is what ``rbal.advise`` says, to the last digits."""
     assert quiet(ui)
-    assert (ui.label.value, ui.positive.value) == ("sick", "yes")  # the rarer class
-    X, y = table.drop(columns="sick").to_numpy(), table.sick.to_numpy()
-    moments = rbal.Moments.from_data(X[y == "yes"], X[y == "no"])
-    check_predictions(ui, moments, 60 / 24, 200 / 24)
-    ui.kappa.value = 1.5
-    check_predictions(ui, moments, 60 / 24, 200 / 24)
-    ui.standardise.value = True
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    check_predictions(ui, rbal.Moments.from_data(X[y == "yes"], X[y == "no"]), 60 / 24, 200 / 24)
-    ui.covariance.value = "shrunk"
-    moments = rbal.Moments.from_data(X[y == "yes"], X[y == "no"], covariance="shrunk")
-    check_predictions(ui, moments, 60 / 24, 200 / 24)
-    ui.positive.value = "no"
-    check_predictions(ui, moments, 200 / 24, 60 / 24)
-
-
-def check_predictions(ui, moments, pos, neg):
-    assert quiet(ui)
-    kappa, total = ui.kappa.value, pos + neg
-    point = rbal.solve(moments, pos, neg, kappa).metrics
-    for name in ("ba", "best_ba", "auc"):
-        x, y = drawn(ui.lines[name])
-        for i in (5, 40):
-            want = rbal.solve(moments, total * x[i], total * (1 - x[i]), kappa).metrics
-            assert y[i] == pytest.approx(getattr(want, name)(), abs=1e-7)
-        assert ui.curves["point"][name] == pytest.approx(getattr(point, name)(), abs=1e-7)
+    pd.testing.assert_frame_equal(ui.advice.table, want.table, atol=1e-6)
+    assert ui.advice.best == want.best
+    assert html.escape(want.explain().split("\n")[0]) in ui.summary.value
+    n_pos, n_neg, at = want.data.n_pos, want.data.n_neg, want.table["predicted"]
+    drawn_at = {name: drawn(line) for name, line in ui.lines.items()}
+    told = {"ba": at["as is", "trained"], "best_ba": at["as is", "moved"], "auc": want.table["auc"]["as is", "trained"]}
+    for name, (x, y) in drawn_at.items():  # the curve itself, at the table's own imbalance
+        assert y[x == n_pos / (n_pos + n_neg)] == pytest.approx([told[name]], abs=1e-6)
+        assert drawn(ui._dots[name])[1] == pytest.approx([told[name]], abs=1e-6)
     x, y = drawn(ui.mixing_line)
-    for i in (0, x.size // 2, -1):
-        want = strategies.mix(moments, pos, neg, float(x[i]), kappa).metrics.ba()
-        assert y[i] == pytest.approx(want, abs=1e-7)
-    best = strategies.best_mixing(moments, pos, neg, kappa)
-    assert drawn(ui.star)[1] == pytest.approx([best.value], abs=1e-7)
+    assert (x[0], x[-1]) == (0.0, 1.0)
+    assert [y[0], y[-1]] == pytest.approx([at["undersampling", "trained"], at["oversampling", "trained"]], abs=1e-6)
+    assert [*drawn(ui.star)] == pytest.approx(np.array([[want.mixing], [at["best mix", "trained"]]]), abs=1e-6)
+    for row, line in ui.levels.items():
+        assert drawn(line)[1] == pytest.approx([at[row]] * 2, abs=1e-6)
+
+
+def test_the_numbers_are_those_of_advise(table):
+    ui = widgets.own_data(table)
+    X, y = table.drop(columns="sick"), table.sick
+    assert (ui.label.value, ui.positive.value) == ("sick", "yes")  # the rarer class
+    same_advice(ui, rbal.advise(X, y))
+    ui.C.value = 0.01
+    same_advice(ui, rbal.advise(X, y, C=0.01))
+    ui.standardize.value = False
+    same_advice(ui, rbal.advise(X, y, C=0.01, standardize=False))
+    ui.positive.value = "no"
+    same_advice(ui, rbal.advise(X, y, C=0.01, standardize=False, positive="no"))
+
+
+def test_the_curves_are_those_of_the_same_classifier(table):
+    ui = widgets.own_data(table, C=0.1)
+    moments, D, total = ui.advice.moments, 24, 260 / 24
+    for name, line in ui.lines.items():
+        x, y = drawn(line)
+        for i in (0, 40, -1):
+            options = {"model": "svm", "lam": 1.0 / (0.1 * D)}
+            want = rbal.solve(moments, total * x[i], total * (1 - x[i]), **options).metrics
+            assert y[i] == pytest.approx(getattr(want, name)(), abs=1e-7)
+
+
+def mixed():
+    """Numbers, gaps, levels and a column that never changes, with three healthy to one sick."""
+    rng = np.random.default_rng(3)
+    sick = rng.random(300) < 0.25
+    frame = pd.DataFrame(rng.normal(size=(300, 8)) + 0.6 * sick[:, None], columns=[f"f{i}" for i in range(8)])
+    frame = frame.assign(
+        site=np.where(rng.random(300) < 0.3 + 0.4 * sick, "coast", np.where(rng.random(300) < 0.5, "hills", "town")),
+        flag=rng.random(300) < 0.4, same=3.0, y=np.where(sick, "sick", "well"),
+    )  # fmt: skip
+    frame.loc[::17, "f3"] = np.nan
+    frame.loc[5::31, "site"] = None
+    return frame
+
+
+def few():
+    """More features than patients of the rarer class, where plugging in the sample moments is far too hopeful."""
+    X, y = synthetic.random_gaussian(2, L=60, scale=1.0).sample(40, 160, 1)
+    return pd.DataFrame(X, columns=[f"f{i}" for i in range(60)]).assign(y=np.where(y > 0, "sick", "well"))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("frame", [mixed(), few()], ids=["mixed", "few"])
+def test_an_uploaded_file_gets_what_the_command_says_of_it(frame, loss, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(csv(frame))
+    want = advise_file(path, "y", loss=loss, progress=False)
+    ui = widgets.own_data(loss=loss)
+    assert "Choose a table" in ui.summary.value
+    give(ui, path.read_bytes())
+    same_advice(ui, want)
+    same_advice(widgets.own_data(frame, loss=loss), want)
+
+
+def test_coding_is_said():
+    ui = widgets.own_data(mixed())
+    assert ui.advice.data.D == 8 + 3 + 1  # three levels
+    for words in ("missing values imputed: ", "f3 (18)", "site (10)", "columns left out: same (constant)"):
+        assert words in ui.summary.value
 
 
 @pytest.mark.parametrize(
@@ -676,69 +725,59 @@ def check_predictions(ui, moments, pos, neg):
     [
         (b"", "the file is empty"),
         (b"\n\n  \n", "the file is empty"),
-        (b"\xff\xfe\x00binary", "not a text file"),
-        (b"a\x00b,c\n1,2\n", "not a text file"),
+        (b"\xff\xfe\x00binary", "'mine.csv' is not in utf-8"),
+        (b"a\x00b,c\n1,2\n", "'mine.csv' is a binary file"),
         (b"a,b,label\n", "a header but no rows"),
-        (b"label\n1\n0\n", "one column"),
+        (b"label\n" + 6 * b"1\n0\n", "no column varies"),
         (b"1.5,2.5,0\n1.0,3.0,1\n", "the first row must hold the names"),
-        (b"a,label\n1,x\n2,y,3\n", "cannot be read as a table"),
+        (b"a,label\n1,x\n2,y,3\n", "line 3 of 'mine.csv' has 3 fields and the header 2"),
         (b"a,label\n1.5,x\n2.5,y\n3.5,z\n", "no column of this table holds exactly two values"),
-        (b"a,label\nx,u\ny,u\nz,v\nw,v\n", "no column of numbers"),
-        (b"a,label\n1,u\n2,u\n3,u\n4,v\n", "class 'v' has 1 complete rows"),
-        (b"a,label\n7,u\n7,u\n7,v\n7,v\n", "no column of numbers"),
-        (b"a,label\n,u\n,u\n1,v\n2,v\n", "class 'u' has 0 complete rows"),
+        (b"a,label\n1,u\n2,u\n3,u\n4,v\n", "label 'v' has 1 rows"),
+        (b"a,label\n" + 6 * b"7,u\n7,v\n", "no column varies"),
     ],
 )
 def test_bad_files_end_in_a_sentence(content, message, table):
     ui = widgets.own_data(table)
+    before = ui.picture.value
     assert drawn(ui.lines["ba"])[0].size
-    give(ui, content)  # raises nothing
+    give(ui, content, "mine.csv")  # raises nothing
     assert message in ui.error
     assert 'role="alert"' in ui._message.value
     assert ui.curves == {}
+    assert ui.advice is None
     give(ui, csv(table))  # and all is well with a good one
     assert quiet(ui)
-    assert drawn(ui.lines["ba"])[0].size
+    assert ui.picture.value == before
 
 
 def test_no_curves_of_another_table_beside_an_error(table):
     ui = widgets.own_data(table)
+    before = ui.picture.value
     give(ui, b"a,label\n1,u\n2,u\n3,u\n4,v\n")
     assert ui.error
-    ui.redraw()
+    assert ui.picture.value != before
     assert all(drawn(line)[0].size == 0 for line in ui.lines.values())
+    assert "balanced accuracy" not in ui.summary.value
 
 
-@pytest.mark.parametrize("write", [{"sep": ";"}, {"sep": "\t"}, {"sep": ";", "decimal": ","}, {"sep": "|"}])
+@pytest.mark.parametrize("write", [{"sep": ";"}, {"sep": "\t"}, {"sep": "|"}])
 def test_other_ways_to_write_a_table(write, table):
-    pd.testing.assert_frame_equal(_table.read(csv(table, **write)), table)
-    pd.testing.assert_frame_equal(_table.read(b"\xef\xbb\xbf" + csv(table, **write)), table)
-
-
-def test_what_is_left_out_is_said(table):
-    messy = table.assign(name="someone", site=["a", "b"] * 130, flag=[True, False] * 130, same=3.0)
-    messy.loc[[0, 1, 70], "f3"] = np.nan
-    messy.loc[5, "f4"] = np.inf
-    classes = _table.split(messy, "sick", "yes", standardise=False)
-    assert classes.X_pos.shape == (57, 25)
-    assert classes.X_neg.shape == (199, 25)
-    ui = widgets.own_data(messy, label="sick")
-    assert quiet(ui)
-    for words in ("name, site", "4 of 260 rows", "never change: same"):
-        assert words in ui.summary.value
+    for content in (csv(table, **write), b"\xef\xbb\xbf" + csv(table, **write)):
+        pd.testing.assert_frame_equal(_table.File("t.csv", content).table, table, check_dtype=False)
 
 
 def test_label_can_be_chosen(table):
     ui = widgets.own_data(table.assign(old=(np.arange(260) % 3 == 0).astype(int)))
-    assert ui.label.value == "old"  # the last column of two values
+    assert (ui.label.value, ui.positive.value) == ("old", 1)  # the last column of two values
     ui.label.value = "sick"
     assert quiet(ui)
     assert [value for _, value in ui.positive.options] == ["yes", "no"]
     ui.label.value = "f0"
-    assert "the label must hold two values, but 'f0' holds 260" in ui.error
+    assert "the label takes more than two values" in ui.error
     assert ui.curves == {}
     ui.label.value = "sick"
     assert quiet(ui)
+    assert ui.curves
 
 
 def test_usual_names_of_labels(table):
@@ -751,9 +790,9 @@ def test_names_from_a_file_are_text_not_markup(table):
     ui = widgets.own_data()
     give(ui, csv(table.replace({"sick": {"yes": evil}}).assign(**{evil: "text"})))
     assert ui.error == ""
+    assert "&lt;img" in ui.summary.value
     assert "<img" not in ui.summary.value
-    ui.label.value = "f1"
-    give(ui, csv(pd.DataFrame({"a": [1.0, 2, 3], "label": ["u", "u", evil]})))
+    give(ui, csv(pd.DataFrame({"a": [1.0, 2, 3], "label": ["u", "u", evil]})), name=f"{evil}.csv")
     assert evil in ui.error
     assert "<img" not in ui._message.value
 
@@ -763,14 +802,22 @@ def test_example():
     ui.example.click()
     assert quiet(ui)
     assert ui.positive.value == "malignant"
-    assert ui.moments.L == 30
+    assert ui.advice.data.D == 30
     assert 0.9 < ui.curves["point"]["ba"] < 1.0
-    assert "hint" not in ui.summary.value
 
 
-def test_few_features_are_called_a_hint(table):
+def test_few_features_are_called_rough(table):
     ui = widgets.own_data(table[["f0", "f1", "f2", "sick"]])
-    assert "With 3 features take this as a hint" in ui.summary.value
+    assert "Only 3 independent features" in ui.summary.value
+
+
+def test_a_classifier_with_one_answer_is_shaded():
+    rng = np.random.default_rng(0)
+    y = np.arange(3060) < 60
+    ui = widgets.own_data(pd.DataFrame(rng.normal(size=(3060, 12)) + 0.2 * y[:, None]).assign(y=y))
+    assert ui.curves["point"]["ba"] == 0.5
+    assert len(ui._collapsed.get_paths()) >= 1
+    assert ui._readout._words[10].get_text() == "one answer for all"
 
 
 # ---- simulate
@@ -928,7 +975,7 @@ def test_in_a_kernel(tmp_path):
     for kind in KINDS:
         cells += [
             f"ui = widgets.{kind}()\nui",
-            "ui.kappa.value = 0.5\nassert not ui.error\nprint(len(ui.picture.value) > 5000)",
+            f"ui.{KNOB[kind]}.value = 0.5\nassert not ui.error\nprint(len(ui.picture.value) > 5000)",
         ]
     cells += ["ui.train.click()\nprint(len(ui.curves['dots']))"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
