@@ -1,13 +1,16 @@
 """One truth about versions, told in four files; and nothing in the repository that belongs to one machine."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
 import tarfile
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import jupytext
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -126,6 +129,28 @@ def test_conda_environment_runs_the_chapters():
     needed = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
     assert needed | {"jupyterlab", "jupyterlab-myst", "jupytext", "ipykernel"} <= pins.keys()
     assert not pins.keys() & {"torch", "jupyter-book", "sphinx"}
+
+
+def modules_of(chapter):
+    """Names of the packages that the cells of a chapter import."""
+    cells = [cell.source for cell in jupytext.read(chapter).cells if cell.cell_type == "code"]
+    lines = [line for source in cells for line in source.splitlines() if not line.startswith(("%", "!"))]
+    found = set()
+    for node in ast.walk(ast.parse("\n".join(lines))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module.split(".")[0])
+    ours = {"rbal", *(path.stem for path in (ROOT / "tools").glob("*.py"))}
+    return found - set(sys.stdlib_module_names) - ours
+
+
+@pytest.mark.parametrize("chapter", sorted((ROOT / "notebooks").glob("*.md")), ids=lambda path: path.stem)
+def test_readers_have_what_a_chapter_imports(chapter):
+    pins = exact_pins(line for line in CONDA_PIP if line != "-e .")
+    packages = packages_distributions()
+    missing = {name for name in modules_of(chapter) if not {canonicalize_name(d) for d in packages[name]} & pins.keys()}
+    assert not missing
 
 
 # ---- Binder
