@@ -9,6 +9,8 @@ import numpy as np
 
 from .._gauss import jit
 
+STEPS = 1_000_000  # of the search in one compiled call, some tenths of a second: after it Ctrl-C is heard
+
 
 def coordinates(shape):
     """(sites, 3) integer coordinates."""
@@ -91,7 +93,6 @@ def grow(walks):
     return longer
 
 
-@jit
 def hamiltonian_walks(near, group):
     """(n, sites) walks that visit every site once: of each class of symmetric walks the least in lexicographic order.
 
@@ -103,36 +104,46 @@ def hamiltonian_walks(near, group):
     visited = np.zeros(n_sites, np.bool_)
     alive = np.ones((n_sites + 1, group.shape[0]), np.bool_)  # row t: symmetries that fix the first t sites
     breaks = np.ones(n_sites + 1, np.bool_)  # whether row t has more than the identity
-    walk, tried = np.zeros(n_sites, np.int8), np.zeros(n_sites, np.int8)
+    walk, tried = np.zeros(n_sites, np.int8), np.zeros(n_sites + 1, np.int8)
     for start in range(n_sites):
         if not is_least(start, group, alive[0]):
             continue
         walk[0], visited[start], tried[1], t = start, True, 0, 1
         breaks[1] = stabilise(start, group, alive[0], alive[1])
         while t > 0:
-            if t == n_sites:
-                if n_found == found.shape[0]:
-                    found = grow(found)
-                found[n_found] = walk
-                n_found += 1
-            if t == n_sites or tried[t] == 6:  # step back
-                t -= 1
-                visited[walk[t]] = False
-                continue
-            site = near[walk[t - 1], tried[t]]
-            tried[t] += 1
-            if site < 0 or visited[site] or (breaks[t] and not is_least(site, group, alive[t])):
-                continue
-            visited[site] = True
-            if strands(site, near, visited):
-                visited[site] = False
-                continue
-            walk[t] = site
-            breaks[t + 1] = breaks[t] and stabilise(site, group, alive[t], alive[t + 1])
-            t += 1
-            if t < n_sites:
-                tried[t] = 0
+            t, found, n_found = search(near, group, walk, tried, visited, alive, breaks, t, found, n_found)
     return found[:n_found].copy()
+
+
+@jit
+def search(near, group, walk, tried, visited, alive, breaks, t, found, n_found):
+    """Some steps, forward and back, of the search for walks that begin as this one; t sites of it are taken."""
+    n_sites = near.shape[0]
+    for _ in range(STEPS):
+        if t == 0:
+            break
+        if t == n_sites:
+            if n_found == found.shape[0]:
+                found = grow(found)
+            found[n_found] = walk
+            n_found += 1
+        if t == n_sites or tried[t] == 6:  # step back
+            t -= 1
+            visited[walk[t]] = False
+            continue
+        site = near[walk[t - 1], tried[t]]
+        tried[t] += 1
+        if site < 0 or visited[site] or (breaks[t] and not is_least(site, group, alive[t])):
+            continue
+        visited[site] = True
+        if strands(site, near, visited):
+            visited[site] = False
+            continue
+        walk[t] = site
+        breaks[t + 1] = breaks[t] and stabilise(site, group, alive[t], alive[t + 1])
+        t += 1
+        tried[t] = 0
+    return t, found, n_found
 
 
 def contact_pairs(walks):
