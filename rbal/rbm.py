@@ -282,7 +282,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return by_rows(lambda rows: machine.free_energy(machine.visible.encode(rows)), self._states(X))
 
     def score_samples(self, X):
-        """Log-likelihood log p(v) = -F(v) - log Z, with log Z from ``log_partition()``.
+        """Log-likelihood log p(v) = -F(v) - log Z, with log Z from ``log_partition()``, found once for all calls.
 
         Parameters
         ----------
@@ -360,7 +360,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         return np.concatenate(in_pieces(run, pieces, seeds(rng, len(pieces))))
 
-    def log_partition(self, X=None, *, n_chains=200, n_betas=500, random_state=0, max_betas=8000):
+    def log_partition(self, X=None, *, n_chains=200, n_betas=500, random_state=0, max_betas=4000):
         """Log of the partition function Z = Σ exp(-F(v)).
 
         Exact, by enumeration, where one of the layers has at most 2²⁰ states. Else by annealing in two directions.
