@@ -20,6 +20,7 @@ AMONG_NUMBERS = frozenset(word.lower() for word in ANYWHERE) | {
 NO_LABEL = frozenset({"", "?", "nan", "-nan", "#n/a", "#n/a n/a", "#na", "<na>"})
 SPACES, APOSTROPHES = " \u00a0\u2009\u202f", "'\u2019"
 MARKS = {".": ".", ",": ",", " ": SPACES, "'": APOSTROPHES}  # thousands mark to the characters that it is written with
+UNIT = re.compile(r"^[$€£¥] ?| ?[%‰$€£¥]$")
 NEARLY = 0.95  # of the cells are numbers: the others are slips or unknown words for missing, not levels
 SEVERAL = 10  # different numbers that a column has, for the same
 
@@ -100,6 +101,8 @@ def look(cells, na=()):
         return Looked(formats, max(words[:1000], key=_marks))
     for decimal in ".,":
         taken = re.compile(Format(decimal, "." if decimal == "," else ",").pattern).fullmatch
+        if len(words) > SEVERAL and all(taken(UNIT.sub("", word)) for word in words):
+            return Looked({}, "", other=words[0])
         is_number = np.array([bool(taken(word)) for word in words])
         share = counts[is_number].sum() / counts.sum()
         if is_number.sum() > SEVERAL and share > 0.5:

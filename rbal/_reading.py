@@ -7,6 +7,7 @@ import io
 import os
 import warnings
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,7 @@ def _csv(path, label, sep, encoding, wanted, advance):
                 text.close()
             _unwanted(list(table.columns), label, ())
             texts = Texts(*beginning, label, sep=sep, **wanted)
+            texts.twice = [name for name, count in Counter(fields).items() if count > 1 and name]
             size, raw = os.path.getsize(path), watched()
             text, blocks = parsed(raw, dtype=texts.dtype, chunksize=nrows)
             with text:

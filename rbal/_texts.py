@@ -35,6 +35,7 @@ class Texts:
     def __init__(self, table, text, label, left=(), *, sep=",", decimal=None, thousands=None, na=()):
         self.label, self.na = label, tuple(na)
         self.na_numbers = _numbers_among(self.na)
+        self.twice = []  # names of several columns
         self.found = Counter()  # (word, column) to how often it was missing
         looks = {}
         for name in text.columns.difference([label, *left], sort=False):
@@ -121,7 +122,8 @@ class Texts:
 
     def notes(self, used):
         """Sentences on what was recognised in the columns that were used."""
-        said, groups = [], {}
+        said = [f"More than one column is called {name!r}: those after the first get a number." for name in self.twice]
+        groups = {}
         for name, form in self.formats.items():
             if form != PLAIN and name in used and name not in self.unsure:
                 groups.setdefault(form, []).append(name)

@@ -42,8 +42,8 @@ def parser():
     advise = commands.add_parser(
         "advise",
         help="what to do with an imbalanced table",
-        description="Predict what a linear classifier would score on a table with two classes under each remedy for "
-        "their imbalance, and recommend one.",
+        description="Predict what a linear classifier would score on a table with two classes under\n"
+        "each remedy for their imbalance, and recommend one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -233,8 +233,11 @@ def test_bad_table(tmp_path, text, says):
 def test_numbers_that_end(tmp_path, monkeypatch):
     rows = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(300))
     path = write(tmp_path, "x,y\n" + rows + "oops,a\n")
+    with pytest.raises(_reading.TableError, match="column 'x' holds numbers, but also 'oops'"):
+        read(path)
     monkeypatch.setattr(_reading, "BLOCK", 1)
-    with pytest.raises(_reading.TableError, match="column 'x' begins with numbers but holds 'oops'"):
+    monkeypatch.setattr(_reading, "LOOKED", 1)  # the beginning has numbers only
+    with pytest.raises(_reading.TableError, match=r"column 'x' begins with numbers .* but holds 'oops' further on"):
         read(path)
 
 

@@ -186,6 +186,17 @@ def test_a_column_that_is_partly_numbers(write):
     assert data.notes == ["Column 'crp' holds numbers, but also '<0.1' and its like: it is not taken as numbers."]
 
 
+@pytest.mark.parametrize("unit", ["{}%", "{} €", "${}"])
+def test_numbers_with_a_unit(write, unit):
+    (note,) = read(write(table().assign(e=lambda t: t["e"].map(unit.format)))).notes
+    assert "Column 'e' holds numbers, but also " in note
+
+
+def test_a_name_of_two_columns(write):
+    (note,) = read(write(table().to_csv(index=False).replace("b,", "a,", 1))).notes
+    assert note == "More than one column is called 'a': those after the first get a number."
+
+
 @pytest.mark.parametrize("word", ["NA", "None", "null"])
 def test_a_class_called_none(write, word):
     frame = table().assign(y=lambda t: np.where(t["y"] == "yes", "tumour", word))
