@@ -42,7 +42,8 @@ class Advice:
     notes : list of str
         What was recognised or left out when the table was read, and where the theory does not apply, or hardly.
     confidence : {"high", "moderate", "low"}
-        In the recommendation.
+        In the recommendation. A check takes it up one step where all remedies together are within 0.03 of what was
+        expected, with an error no larger than that; down one step where they are not; and to low where it disagrees.
     agrees : bool or None
         Whether the check agrees with the theory; None without a check.
     offset, offset_error : float or None
