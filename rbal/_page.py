@@ -156,7 +156,7 @@ def code(advice):
         features = f"table[{names}]" if listed else 'table.drop(columns="label")'
         lines = [
             "import pandas as pd", "import rbal", "",
-            'table = pd.read_csv("table.csv")  # your file',
+            'table = pd.read_csv("table.csv")  # your file, with sep= and decimal= as it needs',
             f'X, y = {features}, table["label"]  # your column of labels',
         ]  # fmt: skip
     options = [f"metric={advice.metric!r}", f"C={setting.C!r}", f"loss={setting.loss!r}", f"positive={_label(data)}"]

@@ -1,46 +1,57 @@
 """From the file that a reader brings to the columns to choose from, and to the advice on it."""
 
+import io
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from .. import _reading
+from .._reading import SEPARATORS
 from ..advice import advise_file
 
 USUAL_LABELS = ("label", "class", "target", "y", "outcome")
 
 
 class File:
-    """A CSV file as the page hands it over, read by what reads the files of the command ``rbal advise``.
+    """A CSV file as the page hands it over.
 
     Attributes
     ----------
     name : str
     table : pandas.DataFrame
+        Its text, for the menus; numbers are read by what reads the files of the command ``rbal advise``.
     """
 
     def __init__(self, name, content):
         self.name, self._content = Path(name).name, bytes(content)
-        self.table = self._at_a_path(lambda path: pd.concat(_reading._csv(path, None, None, None), ignore_index=True))
+        if not self._content.strip():
+            raise ValueError("the file is empty")
+        try:
+            text = self._content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise ValueError("this is not a text file in UTF-8: export the table as CSV") from None
+        if "\0" in text:
+            raise ValueError("this is not a text file: export the table as CSV")
+        header = text.strip().splitlines()[0]
+        separator = max(SEPARATORS, key=header.count)
+        try:
+            self.table = pd.read_csv(
+                io.StringIO(text), sep=separator, dtype=str, index_col=False, keep_default_na=False, na_values=[""]
+            )
+        except (ValueError, pd.errors.ParserWarning) as error:  # a row that is too long, a quote that never ends
+            raise ValueError(f"the file cannot be read as a table: {str(error).strip().splitlines()[0]}") from None
         if len(self.table) == 0:
             raise ValueError("the table has a header but no rows")
         if all(map(_is_number, self.table.columns)):
             raise ValueError("the first row must hold the names of the columns, but it holds numbers")
 
     def advise(self, label, **options):
-        """What ``rbal advise`` says of this file."""
-        return self._at_a_path(lambda path: advise_file(path, label, progress=False, **options))
-
-    def _at_a_path(self, act):
-        """Write the file, and say what is wrong with it under the name that its owner knows."""
-        if not self._content.strip():
-            raise ValueError("the file is empty")
+        """What ``rbal advise`` says of this file; what is wrong with it, under the name that its owner knows."""
         with TemporaryDirectory() as folder:
             path = Path(folder, "table.csv")
             path.write_bytes(self._content)
             try:
-                return act(path)
+                return advise_file(path, label, progress=False, **options)
             except ValueError as error:
                 raise ValueError(str(error).replace(str(path), self.name)) from None
 
