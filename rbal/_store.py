@@ -192,8 +192,9 @@ def _fault(record, names):
     if not re.fullmatch("[0-9a-f]{40}", record["seed"]):
         return f"seed should be 40 hexadecimal digits, and is {_shown(record['seed'])}"
     for name, value in record["outputs"].items():
-        if not isinstance(value, (bool, int, float)):
-            return f"output {name!r} should be a number, and is {_shown(value)}"
+        entries = value if isinstance(value, list) else [value]
+        if not all(isinstance(entry, (bool, int, float)) for entry in entries):
+            return f"output {name!r} should be a number or a list of numbers, and is {_shown(value)}"
     if names is not None and set(record["outputs"]) != set(names):
         return f"it has the outputs {sorted(record['outputs'])}, where the first result has {sorted(names)}"
     return None

@@ -315,11 +315,11 @@ def test_a_half_written_end_is_dropped(tmp_path):
         ),
         (
             lambda record: {**record, "outputs": {**record["outputs"], "mean": "0.5"}},
-            "output 'mean' should be a number, and is \"0.5\"",
+            "output 'mean' should be a number or a list of numbers, and is \"0.5\"",
         ),
         (
             lambda record: {**record, "outputs": {**record["outputs"], "mean": None}},
-            "output 'mean' should be a number, and is null",
+            "output 'mean' should be a number or a list of numbers, and is null",
         ),
         (lambda record: {"format": _store.FORMAT}, "it has no trial"),
     ],
