@@ -731,7 +731,7 @@ def test_coding_is_said():
         (b"label\n" + 6 * b"1\n0\n", "no column varies"),
         (b"1.5,2.5,0\n1.0,3.0,1\n", "the first row must hold the names"),
         (b"a,label\n1,x\n2,y,3\n", "cannot be read as a table"),
-        (b"a,b,label\n" + 6 * b"1,2,u\n3,4,v\n" + b"5,u\n", "line 14 of 'mine.csv' has 2 fields and the header 3"),
+        (b"label,a,b\n" + 6 * b"u,1,2\nv,3,4\n" + b"u,5\n", "line 14 of 'mine.csv' has 2 fields and the header 3"),
         (b"a,label\n1.5,x\n2.5,y\n3.5,z\n", "no column of this table holds exactly two values"),
         (b"a,label\n1,u\n2,u\n3,u\n4,v\n", "label 'v' has 1 rows"),
         (b"a,label\n" + 6 * b"7,u\n7,v\n", "no column varies"),
