@@ -6,7 +6,7 @@ atom on it. In the SAT phase it is a Gaussian cut at the margin, averaged over t
 """
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import expit, log_ndtr, ndtr
 
 from ._gauss import GL_NODES, GL_WEIGHTS, Z_MAX
 from ._validation import one_of, real_array
@@ -68,7 +68,7 @@ def train_density(solution, delta, label):
         return density, float(ndtr((kappa - mu) / s) - ndtr((kappa - c * x - mu) / s))
     # u0 = u - x f(u), with density scaled by du0/du = 1 + x ℓ''(u)
     if solution.loss == "logistic":
-        e = 1.0 / (1.0 + np.exp(u - kappa))
+        e = expit(kappa - u)
         return _normal(u - x * c * e, mu, s) * (1.0 + x * c * e * (1.0 - e)), 0.0
     active = np.ones_like(u) if solution.loss == "square" else (u < kappa).astype(float)
     return _normal(u - 2.0 * c * x * active * (kappa - u), mu, s) * (1.0 + 2.0 * c * x * active), 0.0
@@ -104,7 +104,8 @@ def _cut_gaussian(u, mu, s, sw, kappa):
 
 
 def _normal(u, mu, s):
-    return np.exp(-0.5 * ((u - mu) / s) ** 2) / (np.sqrt(2.0 * np.pi) * s)
+    with np.errstate(over="ignore"):  # infinitely far out the density is 0
+        return np.exp(-0.5 * ((u - mu) / s) ** 2) / (np.sqrt(2.0 * np.pi) * s)
 
 
 def _check(solution, label):
