@@ -245,7 +245,7 @@ def test_bad_options(path):
     bad(path, *LABEL, "--positive", "maybe", says="positive must be one of the labels, ")
     bad(path, *LABEL, "--categorical", "z", says="there is no column 'z' to be categorical")
     bad(path, *LABEL, "--metric", "cost", says="costs must be two numbers")
-    bad(path, *LABEL, "--C", "-1", says="C must be > 0, got -1")
+    bad(path, *LABEL, "--C", "-1", says="C must be >= 1e-10 and <= 1e+10, got -1")
     bad(path, *LABEL, "--encoding", "klingon", says="there is no encoding 'klingon'")
     bad(path, *LABEL, "--html", path / "no" / "page.html", says="page.html")
 

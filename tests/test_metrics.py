@@ -254,7 +254,7 @@ NOISE = np.random.default_rng(1)
         ("hinge", TypeError, "g must be a function of a score and a label, got str"),
         (lambda delta, y: delta[0], ValueError, "g must return one value for each score, got shape"),
         (lambda delta, y: np.where(delta > 1, np.nan, 0.0), ValueError, "g must be finite, got nan"),
-        (lambda delta, y: "no", TypeError, "g must be numeric, got str"),
+        (lambda delta, y: "no", TypeError, "g must be numeric, got 'no'"),
         (lambda delta, y: NOISE.normal(size=delta.shape), ValueError, "panels of any width can find"),
         (lambda delta, y: 1 / np.abs(delta + 0.1), ValueError, "panels of any width can find"),
         (lambda delta, y: np.exp(np.minimum(0.49 * delta**2, 600)), ValueError, "more slowly than a Gaussian"),
