@@ -215,16 +215,16 @@ class Coder:
         if np.isinf(values).any():
             name = names[int(np.argmax(np.isinf(values).any(axis=0)))]
             raise TableError(f"column {name!r} holds infinite values: replace them or leave them empty")
+        for j, name in enumerate(names):
+            if name not in self.origin:
+                self.origin[name] = _middle_and_width(values[~missing[:, j], j])
+            _check_extremes(name, values[~missing[:, j], j], *self.origin[name])
         if (np.abs(values) > LARGEST).any():
             j = int(np.argmax((np.abs(values) > LARGEST).any(axis=0)))
             raise TableError(
                 f"column {names[j]!r} holds {np.nanmax(np.abs(values[:, j])):g}, more than {LARGEST:g}, "
                 "whose square is no number: correct it, or divide the column by its scale"
             )
-        for j, name in enumerate(names):
-            if name not in self.origin:
-                self.origin[name] = _middle_and_width(values[~missing[:, j], j])
-            _check_extremes(name, values[~missing[:, j], j], *self.origin[name])
         origin = np.array([self.origin[name] for name in names])
         values = (values - origin[:, 0]) / origin[:, 1]
         parts = []

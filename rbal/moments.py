@@ -386,15 +386,19 @@ def _sample(name, value):
     X = real_array(name, value, 2)
     if len(X) < 2 or X.shape[1] < 1:
         raise ValueError(f"{name} must have at least 2 rows and 1 column, got shape {X.shape}")
-    return squarable(name, X, list(getattr(value, "columns", range(X.shape[1]))))
+    return squarable(name, X, _names(value))
+
+
+def _names(X):
+    """Names of the columns of a frame, or None; a table of pyarrow has them apart from its columns."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    return None if names is None else list(names)
 
 
 def _matching(X_pos, X_neg):
     """Columns of X_neg in the order of X_pos, where both have names and these differ."""
-    if not (hasattr(X_pos, "columns") and hasattr(X_neg, "columns")):
-        return None
-    ours, theirs = list(X_pos.columns), list(X_neg.columns)
-    if ours == theirs:
+    ours, theirs = _names(X_pos), _names(X_neg)
+    if ours is None or theirs is None or ours == theirs:
         return None
     for alone, of, other in ((ours, "X_pos", theirs), (theirs, "X_neg", ours)):
         if missing := [name for name in alone if name not in other]:

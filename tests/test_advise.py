@@ -128,8 +128,8 @@ def test_numbers_of_any_size():
 @pytest.mark.parametrize("form", [np.asarray, lambda X: pd.DataFrame(X, columns=list("abcdef"))])
 def test_a_number_whose_square_overflows(form):
     X, y = gaussian(30, 90, 6)
-    X[3, 2] = -1e300
-    with pytest.raises(ValueError, match=r"column (2|'c') holds 1e\+300, more than 1e\+75, whose square is no number"):
+    X[:, 2] *= -1e80
+    with pytest.raises(ValueError, match=r"column (2|'c') holds \d.*e\+80, more than 1e\+75, whose square is"):
         rbal.advise(form(X), y)
 
 

@@ -16,6 +16,7 @@ from rbal._report import to_json
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 
 ROOT = Path(__file__).parents[1]
 QUICK = {"draws": 4}

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import rbal
-from rbal import _features, _reading, _report, _table, cli
+from rbal import _features, _page, _reading, _table, cli
 from rbal.advice import advise_file
 
 TableError = _table.TableError
@@ -430,7 +430,7 @@ def test_numbers_as_text_in_a_frame_are_said_to_be():
 
 def test_seeds():
     frame = table()
-    with pytest.raises(ValueError, match="random_state must be an integer >= 0, got -1"):
+    with pytest.raises(ValueError, match="random_state must be an integer >= 0, a Generator or None, got -1"):
         rbal.advise(frame[["a", "b"]], frame["y"], random_state=-1)
 
 
@@ -503,11 +503,11 @@ def test_the_table_is_never_overwritten(write, tmp_path, monkeypatch, how):
 def test_a_page_is_written_as_a_whole_or_not_at_all(write, tmp_path, monkeypatch):
     page = tmp_path / "page.html"
     page.write_text("before")
-    monkeypatch.setattr(_report, "to_html", lambda advice: (_ for _ in ()).throw(ValueError("no page")))
+    monkeypatch.setattr(_page, "to_html", lambda advice: (_ for _ in ()).throw(ValueError("no page")))
     path = write(table())
     assert command(path, "--label", "y", "--html", page)[0] == cli.BAD_INPUT
     assert page.read_text() == "before"
-    monkeypatch.setattr(_report, "to_html", lambda advice: "<p>after")
+    monkeypatch.setattr(_page, "to_html", lambda advice: "<p>after")
     monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("disk full")))
     code, _, err = command(path, "--label", "y", "--html", page)
     assert (code, err) == (cli.BAD_INPUT, "rbal: disk full\n")
