@@ -258,7 +258,7 @@ def program(code):
 def test_extreme_problems_are_solved_or_refused():
     # in a process of its own, so that a search without end would end here; the time is no claim about speed
     done = subprocess.run(
-        program("from test_extremes import scan\nscan(16, 40)"),
+        program("from test_extremes import scan\nscan(16, 120)"),
         capture_output=True,
         text=True,
         check=False,
