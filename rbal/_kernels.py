@@ -33,6 +33,7 @@ class Problem(NamedTuple):
 SMALL = 1e-9
 # The widest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to what is a double.
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0
+PATIENCE_WIDE = 4  # iterations where the quadrature of the logistic loss does not resolve it: a path may pass, not stay
 
 # The state y of the iteration. On the edge the second entry is the margin, elsewhere log x (log w in the SAT phase).
 LOG_Q, LOG_X, R, B, ZETA = range(5)
@@ -182,7 +183,8 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
         _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
         if slope * step < 1e-7 * size and 2.0 * up - size < 1e-7 * size:
             return saturated_bias(problem, q, x, r, middle) if loss == HINGE else middle
-    for n in range(400):
+    # it takes long where one class pulls alone; a step of the logistic loss is a quadrature: such a path is given up
+    for n in range(50 if loss == LOGISTIC else 400):
         gap, slope, size = bias_gap(problem, kappa_shift, q, x, r, b)
         if abs(gap) <= 4e-16 * size:
             return b
@@ -344,15 +346,21 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     work = workspace()
     res, step, res_new, step_new = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     new = y.copy()
-    if not evaluate(problem, spectrum, y, work, res, step):
-        return math.inf, 0
-    size = np.abs(res).max()
     largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
     too_wide = 2.0 * math.log(LOGISTIC_WIDEST) + 4.0 if problem.loss == LOGISTIC else largest
-    plain = 0
+    # a quadrature that does not resolve the loss tells nothing, and takes its longest time over it
+    widest = too_wide if problem.loss == LOGISTIC else math.inf
+    if y[LOG_Q] > widest or not evaluate(problem, spectrum, y, work, res, step):
+        return math.inf, 0
+    size = np.abs(res).max()
+    plain = wide = 0
     for n_iter in range(1, max_iter + 1):
         if size <= tol:
             return size, n_iter
+        if problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST):
+            wide += 1
+            if wide > PATIENCE_WIDE:
+                return math.inf, n_iter
         root_q = math.exp(0.5 * y[LOG_Q])
         unit1 = root_q + abs(y[LOG_X]) if problem.mode == EDGE else 1.5
         cap = max(abs(step[0]) / 2.0, abs(step[1]) / (2.0 * unit1), abs(step[2]) / (2.0 * root_q + abs(y[R])))
@@ -363,7 +371,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
                 for j in range(3):
                     new[j] = y[j] + t * step[j]
                 new[B], new[ZETA] = y[B], y[ZETA]
-                if evaluate(problem, spectrum, new, work, res_new, step_new):
+                if new[LOG_Q] <= widest and evaluate(problem, spectrum, new, work, res_new, step_new):
                     size_new = np.abs(res_new).max()
                     if size_new < (1.0 - 0.1 * t) * size or size_new <= tol:
                         break
@@ -375,7 +383,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
                 unit = root_q if j == 2 or (j == 1 and problem.mode == EDGE) else 1.0
                 new[j] = y[j] + unit * min(max(0.7 * res[j], -1.0), 1.0)
             new[B], new[ZETA] = y[B], y[ZETA]
-            if not evaluate(problem, spectrum, new, work, res_new, step_new):
+            if new[LOG_Q] > widest or not evaluate(problem, spectrum, new, work, res_new, step_new):
                 return math.inf, n_iter
             size_new = np.abs(res_new).max()
         y[:] = new

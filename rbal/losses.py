@@ -226,8 +226,9 @@ def logistic(kappa, c, x, mu, q):
 @jit
 def prox_logistic(u0, kappa, cx, guess):
     """Root u of u - u0 = cx/(1 + exp(u - κ)); it lies in [u0, u0 + cx]."""
-    lo, hi = u0, u0 + cx
-    u = min(max(guess, lo), hi)
+    u = min(max(guess, u0), u0 + cx)
+    rounding = 1e-15 * (abs(u0) + cx)
+    lo, hi = u0 - rounding, u0 + cx + rounding  # where the force saturates the root is an end, which must be inside
     for _ in range(100):
         e = 1.0 / (1.0 + math.exp(min(u - kappa, 700.0)))
         gap = u - u0 - cx * e

@@ -13,6 +13,7 @@ from scipy.linalg import helmert
 
 from ._validation import in_range, one_hot_room, one_of, positive_int, real_array, squarable, states
 
+LARGEST = 1e40  # variance in one direction: beyond it the solver would search long for what it cannot resolve
 SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
 
 
@@ -317,6 +318,11 @@ class Moments:
     def _spectrum(self):
         """What the compiled solver takes: equal eigenvalues merged, free directions counted apart."""
         values, squares = self._eigen
+        if max(values[-1], squares.sum()) > LARGEST:
+            raise ValueError(
+                f"variances and squared shifts must be at most {LARGEST:g}, got {max(values[-1], squares.sum()):g}: "
+                "divide the features by a number"
+            )
         null = int(np.searchsorted(values, 0.0, side="right"))
         null_shift = squares[:null].sum()
         if null_shift <= 1e-22 * squares.sum():  # rounding of the eigenvectors, not a shift

@@ -24,6 +24,7 @@ from .moments import Moments
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
+LARGEST_SIZE = 1e100  # of a class over L: the sums of more would leave the range of doubles
 CHUNK = 64  # points of a sweep that share one warm-started walk
 
 
@@ -231,9 +232,12 @@ def _walks(kind, points, settings, out):
         for lo, hi in _parallel.pieces(len(points)):
             phase[0] = walk(*kind, points[lo:hi], *settings, y[0], phase[0], out[lo:hi])
         return
+    size = 8
     for walks in _parallel.pieces(n):
-        for steps in _parallel.pieces(CHUNK):
-            _parallel.run(walk_parallel, *kind, points, *settings, CHUNK, walks, steps, y, phase, out)
+        for lo, hi in _parallel.pieces(CHUNK, size):
+            _parallel.run(walk_parallel, *kind, points, *settings, CHUNK, walks, (lo, hi), y, phase, out)
+            if hi < CHUNK:  # a whole piece: the next walks begin with as many steps
+                size = hi - lo
 
 
 def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter):
@@ -255,8 +259,8 @@ def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos,
     positive_int("max_iter", max_iter)
     point = (
         kappa,
-        in_range("alpha_pos", alpha_pos, 0.0, open_low=True),
-        in_range("alpha_neg", alpha_neg, 0.0, open_low=True),
+        in_range("alpha_pos", alpha_pos, 0.0, LARGEST_SIZE, open_low=True),
+        in_range("alpha_neg", alpha_neg, 0.0, LARGEST_SIZE, open_low=True),
         in_range("weight_pos", weight_pos, 0.0, open_low=True),
         in_range("weight_neg", weight_neg, 0.0, open_low=True),
         0.0 if lam is None else lam,

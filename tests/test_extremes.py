@@ -49,6 +49,13 @@ def without_data(moments, alpha, kappa):
     return q, r_hat * d2.sum() / (moments.L * zeta), b, w
 
 
+@pytest.mark.parametrize("function", [rbal.solve, rbal.sweep])
+def test_more_samples_than_can_be_summed(function):
+    moments = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    with pytest.raises(ValueError, match=r"alpha_neg must be > 0 and <= 1e\+100, got 1e\+300"):
+        function(moments, 1.0, 1e300)
+
+
 @pytest.mark.parametrize("alpha_neg", [None, 1.0])
 @pytest.mark.parametrize("alpha", [1e-10, 1e-30, 1e-50, 1e-100, 1e-200, 1e-300])
 def test_hardly_any_sample(alpha, alpha_neg):
@@ -72,6 +79,10 @@ def test_units_do_not_matter(scale):
     sol = rbal.solve(rbal.Moments.real(shift, 0 * shift, lam), 2.0, 5.0, 0.5)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        if scale > 1e20:  # refused, since no solver resolves it
+            with pytest.raises(ValueError, match=r"squared shifts must be at most 1e\+40, got 1\.5e\+"):
+                rbal.solve(rbal.Moments.real(scale * shift, 0 * shift, scale**2 * lam), 2.0, 5.0)
+            return
         scaled = rbal.solve(rbal.Moments.real(scale * shift, 0 * shift, scale**2 * lam), 2.0, 5.0, scale * 0.5)
         weighted = rbal.solve(
             rbal.Moments.real(shift, 0 * shift, lam), 2.0, 5.0, 0.5, weight_pos=scale, weight_neg=scale
