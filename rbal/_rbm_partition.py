@@ -138,7 +138,7 @@ def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
         n_betas *= 2
 
 
-def there_and_back(path, features, n_betas, rng):
+def there_and_back(path, features, n_betas, rng, rounds=ROUNDS):
     """Rounds of annealing in both directions, and where the states on the side of the machine have come to.
 
     After a round the end of a path forward takes the place of a state, with the probability that leaves the machine's
@@ -151,8 +151,8 @@ def there_and_back(path, features, n_betas, rng):
         Log weights.
     """
     betas, n = np.linspace(0.0, 1.0, n_betas), len(features)
-    forward, reverse = np.empty((ROUNDS, n)), np.empty((ROUNDS, n))
-    for k in range(ROUNDS):
+    forward, reverse = np.empty((rounds, n)), np.empty((rounds, n))
+    for k in range(rounds):
         _, reverse[k] = path.follow(features, betas[::-1], rng)
         new, forward[k] = path.follow(path.first(n, rng), betas, rng)
         taken = np.log(rng.random(n)) < forward[k] + reverse[k]

@@ -1,0 +1,199 @@
+"""Whether the error bars of RBM.log_partition hold: six trained machines, ten seeds each; or what is missing of it.
+
+    python tools/log_z_study.py [--store _build/log_z]
+
+It stands here and not in benchmarks/, which measure speed. Results are kept in the store as they come, so that an
+interrupted run goes on where it stopped. The table rbal/_results/log_z.csv is written anew after each, once there are as
+many as it holds; tests/test_log_z_study.py reads it.
+
+The first four machines have a layer that can be enumerated, so that their log Z is exact. What is tested is the annealing
+all the same, with the defaults of ``log_partition``, which would enumerate. The two of 784 × 100 have a long run as their
+reference: ten times the inverse temperatures of the largest effort of ``log_partition``, after as many steps of Gibbs
+sampling, by chains that begin at a fifth of the persistent chains for each of five seeds. Its error is the standard error
+of the five, made wider as for Student's t. It has fewer chains than ``log_partition``, to take minutes and not an hour.
+
+The constants UNKNOWN and DOUBT of rbal/_rbm_partition.py were chosen with an eye on three machines like the first four.
+All machines here but that of chapter 12 have been trained from seeds of their own, and all seeds of annealing are new.
+"""
+
+import argparse
+import inspect
+import json
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t
+from sklearn.exceptions import ConvergenceWarning
+
+import rbal
+from rbal import studies
+from rbal._rbm_machine import serial_products
+from rbal._rbm_partition import annealed, bridged, enumerable, enumerated, path_to, there_and_back
+from rbal.datasets import images, lattice
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = studies.RESULTS / "log_z.csv"
+SEEDS = range(7100, 7110)
+REFERENCE_SEEDS = range(8100, 8105)
+LONGER = 10  # times the inverse temperatures of the largest effort
+COLUMNS = ["machine", "units", "reference", "reference_error", "seed", "value", "error", "reliable", "covered"]
+
+
+def digits(n, seed):
+    """Digits 0 to 4, black and white, as in chapter 12."""
+    return (images.load_mnist("five").sample(6000, 0, seed)[0][:n] > 0).astype(np.int8)
+
+
+def patch(n, seed):
+    """Twenty pixels in the middle of digits."""
+    return digits(n, seed).reshape(-1, 28, 28)[:, 12:17, 12:16].reshape(n, 20)
+
+
+# name: states to train on, and parameters of the machine
+MACHINES = {
+    "16 units, 5,000 digits": (lambda: digits(5000, 7001), {"n_hidden": 16, "random_state": 7001}),
+    "16 units, 300 digits": (lambda: digits(300, 7002), {"n_hidden": 16, "random_state": 7002}),
+    "Potts, lattice dimers": (
+        lambda: lattice.load_dimers()[:3000],
+        {"n_hidden": 20, "n_states": 20, "n_epochs": 100, "random_state": 7003},
+    ),
+    "Gaussian, patch of digits": (
+        lambda: patch(5000, 7004),
+        {"n_hidden": 8, "hidden": "gaussian", "random_state": 7004},
+    ),
+    "100 units, 300 digits": (lambda: digits(300, 7005), {"n_hidden": 100, "random_state": 7005}),
+    "100 units, 5,000 digits": (lambda: digits(5000, 12), {"n_hidden": 100, "random_state": 12}),  # chapter 12
+}
+
+
+class Store:
+    """Trained machines and results by name, in a folder; a file appears when it is complete."""
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.file = folder, folder / "results.json"
+        self.results = json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def machine(self, name):
+        """The machine of this name, trained when it is not there."""
+        path = self.folder / f"{list(MACHINES).index(name)}.npz"
+        if not path.exists():
+            data, params = MACHINES[name]
+            rbal.RBM(progress=False, **params).fit(data()).save(path)
+        return rbal.RBM.load(path)
+
+    def result(self, key, compute):
+        """Result of this name, computed when it is not there."""
+        if key not in self.results:
+            began = time.process_time()
+            result = list(compute())
+            self.results[key] = [*result, round(time.process_time() - began, 1)]
+            replace(self.file, json.dumps(self.results, indent=1))
+            print(key, self.results[key], flush=True)
+        return self.results[key]
+
+
+def replace(path, text):
+    """Write a file in one go."""
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def defaults():
+    """Default settings of ``log_partition``."""
+    parameters = inspect.signature(rbal.RBM.log_partition).parameters
+    return {name: parameters[name].default for name in ("n_chains", "n_betas", "max_betas")}
+
+
+def starts(rbm):
+    """States of the persistent chains."""
+    return rbm._training.machine.visible.decode(rbm._training.visible_chains)
+
+
+def estimate(rbm, seed):
+    """What ``log_partition`` gives by default, by annealing in any case."""
+    machine, base, settings = rbm._training.machine, rbm._training.base, defaults()
+    if enumerable(machine):
+        log_z = annealed(machine, base, starts(rbm), *settings.values(), np.random.default_rng(seed))
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            log_z = rbm.log_partition(random_state=seed)
+    return log_z.value, log_z.error, bool(log_z.reliable)
+
+
+def long_run(rbm, k):
+    """One of the long runs of a machine, from its share of the persistent chains."""
+    path, rng = path_to(rbm._training.machine, rbm._training.base), np.random.default_rng(REFERENCE_SEEDS[k])
+    some = starts(rbm)[k :: len(REFERENCE_SEEDS)]
+    n_betas = LONGER * defaults()["max_betas"]
+    with serial_products():
+        features = path.machine.gibbs(path.machine.visible.encode(some, np.float32), n_betas, rng)
+        _, forward, reverse = there_and_back(path, features, n_betas, rng, rounds=1)
+    log_z = bridged(forward, reverse, np.arange(len(some)))
+    return log_z.value + float(path.log_z()), log_z.error, bool(log_z.reliable)
+
+
+def reference(store, name, rbm):
+    """Log Z of a machine and its error: exact, or the mean of the long runs."""
+    if enumerable(rbm._training.machine):
+        return store.result(f"{name}: exact", lambda: enumerated(rbm._training.machine)[:2])[:2]
+    runs = [store.result(f"{name}: long run {k}", lambda k=k: long_run(rbm, k)) for k in range(len(REFERENCE_SEEDS))]
+    values, n = np.array([run[0] for run in runs]), len(runs)
+    return values.mean(), t.ppf(0.975, n - 1) / 1.96 * values.std(ddof=1) / np.sqrt(n)
+
+
+def covered(table, with_reference=True):
+    """Whether intervals of 95 % hold the reference, which has an error of its own."""
+    error = np.hypot(table.error, table.reference_error) if with_reference else table.error
+    return (table.value - table.reference).abs() <= 1.96 * error
+
+
+def summary(table):
+    """Coverage of all rows and of those that claim to be reliable, machine by machine and in all."""
+    rows = {}
+    for name, part in [*table.groupby("machine", sort=False), ("all", table)]:
+        sure = part[part.reliable]
+        rows[name] = {
+            "reference": part.reference.iloc[0] if name != "all" else np.nan,
+            "its error": part.reference_error.iloc[0] if name != "all" else np.nan,
+            "rows": len(part),
+            "covered": covered(part).mean(),
+            "reliable": len(sure),
+            "covered, reliable": covered(sure).mean(),
+            "without error of reference": covered(sure, False).mean(),
+            "mean error": sure.error.mean(),
+            "rms pull": np.sqrt(np.mean(((sure.value - sure.reference) / sure.error) ** 2)),
+            "scatter": part.value.std() if name != "all" else np.nan,
+            "off": (part.value - part.reference).mean() if name != "all" else np.nan,
+        }
+    return pd.DataFrame(rows).T
+
+
+def main():
+    """Run what is missing, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--store", type=Path, default=ROOT / "_build" / "log_z", help="keeps machines and results")
+    store = Store(parser.parse_args().store)
+    rbms = {name: store.machine(name) for name in MACHINES}
+    known = {name: reference(store, name, rbm) for name, rbm in rbms.items()}
+    rows = []
+    for seed in SEEDS:
+        for name, rbm in rbms.items():
+            visible, hidden = rbm._training.machine[:2]
+            value, error, reliable, _ = store.result(f"{name}: seed {seed}", lambda: estimate(rbm, seed))  # noqa: B023
+            rows.append([name, f"{visible.n} x {hidden.n}", *known[name], seed, value, error, reliable, None])
+        table = pd.DataFrame(rows, columns=COLUMNS)
+        table["covered"] = covered(table)
+        if not TABLE.exists() or len(table) >= len(pd.read_csv(TABLE)):
+            replace(TABLE, table.round(4).to_csv(index=False))
+    print(summary(table).round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()
