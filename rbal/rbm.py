@@ -368,13 +368,14 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         turned on in small steps; in reverse, chains begin at states of the machine, and all is turned off again. The
         weights that they pick up give log Z from below and from above, and Bennett's acceptance ratio the one value at
         which both agree. Each effort has four rounds of both; after each, ends of paths forward may take the place of
-        states on the other side, by a Metropolis rule. The error is that of independent chains, and of the share of
-        states that annealing does not find, whose weight rests on where the chains began: a quarter of it.
+        states on the other side, by a Metropolis rule. Shares of modes among these states may be those of the start,
+        and not those of the machine. So the error has three parts: that of independent chains; how far the value moves
+        when it rests more on one direction; and what states as the one that paths forward find least could weigh.
 
-        The value is reliable when enough paths could have been of either direction, when an estimate that rests more on
-        those forward agrees within three errors with one that rests more on those in reverse, and when at most a fifth
-        of the states are such that not one of all paths forward is expected to take their place. If not, the number of
-        steps is doubled, up to ``max_betas``.
+        The value is reliable when enough paths could have been of either direction, when estimates that rest more on
+        those forward agree within three errors with ones that rest more on those in reverse, and when at least three
+        of all paths forward are expected to take the place of each state. If not, the number of steps is doubled, up to
+        ``max_betas``. ``make study-log-z`` measures on trained machines whether the intervals hold.
 
         Parameters
         ----------
