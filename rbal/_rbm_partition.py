@@ -33,7 +33,8 @@ class LogPartition(NamedTuple):
     """Logarithm of a partition function.
 
     ``value ± 1.96 error`` is an interval of 95 %. The error is 0 where the value is exact. Where ``reliable`` is False
-    the directions of annealing disagree, or hardly meet: the error then is the size of the disagreement, no interval.
+    the directions of annealing disagree, hardly meet, or do not find the same states: the error then is about how far
+    off the value may be, no interval.
     """
 
     value: float
@@ -216,7 +217,7 @@ def _scatter(terms, group):
 
 
 def _others(forward, reverse, value, apart, group):
-    """Two estimates by bridges on either side of the best one, where one rests more on paths forward, one on the others.
+    """Two estimates by bridges on either side of the best one: one rests more on paths forward, one on the others.
 
     Returns
     -------

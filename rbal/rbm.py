@@ -396,7 +396,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         LogPartition
             A named tuple (value, error, reliable), for which value ± 1.96 error is an interval of 95 %. The error is 0
             where the value is exact. Where it is not reliable, a warning says so, once in a training, and the error is
-            the size of the disagreement.
+            about how far off the value may be.
         """
         machine = self._machine()
         n_chains, n_betas = positive_int("n_chains", n_chains), positive_int("n_betas", n_betas)
@@ -411,8 +411,9 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not (log_z.reliable or self._warned):
             self._warned = True
             warnings.warn(
-                f"log Z = {log_z.value:.1f} is not reliable: annealing forward and in reverse disagree by about "
-                f"{log_z.error:.2g} with up to {max_betas} inverse temperatures; take more n_chains or max_betas "
+                f"log Z = {log_z.value:.1f} is not reliable: annealing forward and in reverse disagree, or do not find "
+                f"the same states, with up to {max_betas} inverse temperatures, and it may be off by about "
+                f"{log_z.error:.2g}; take more n_chains or max_betas "
                 "(this is said once)",
                 ConvergenceWarning,
                 stacklevel=2,
