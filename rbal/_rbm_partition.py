@@ -23,10 +23,10 @@ CONFIGURATIONS_AT_ONCE = 1 << 12
 PIECES = 4  # of work, whatever the number of threads
 ROUNDS = 4  # there and back, at each effort
 FEWEST = 40.0  # paths to which either direction could have led, for the error to be known
-FOUND = 3.0  # paths forward, of all, expected to take the place of each state: none comes with a chance of 5 %
+FOUND = 3.0  # paths forward, of all, expected to take the place of a state: that none comes has a chance of 5 %
 APART = (2.0, 6.0)  # log Z by bridges so far from the best one, to either side, must agree
 TOLERANCE = 3.0  # standard errors
-LOST = 0.02  # share of states found by less than one path, after one round, with which an effort is given up
+LOST = 0.02  # share of states found by less than one path, after one round, above which an effort is given up
 
 
 class LogPartition(NamedTuple):
