@@ -196,7 +196,8 @@ def bridged(forward, reverse, group):
     # Were states as one of these as heavy as all others, so many paths would have come there. None of them did, for all
     # we know, which leaves room for the inverse: a standard deviation for a count of zero.
     unseen = np.log1p(1.0 / max(fewest, 1e-300))
-    error = np.linalg.norm([wide * _scatter(there - back, group) / meeting, others[0][2], unseen])
+    shares = max(off for _, _, off in others)  # what the states' shares of modes, which may be those of the start, do
+    error = np.linalg.norm([wide * _scatter(there - back, group) / meeting, shares, unseen])
     if agree and fewest >= FOUND and meeting >= FEWEST and math.isfinite(error):
         return LogPartition(value, float(error))
     return LogPartition(value, float(np.fmax(error, max(abs(gap) for gap, _, _ in others))), False)

@@ -10,16 +10,20 @@ The first four machines have a layer that can be enumerated, so that their log Z
 all the same, with the defaults of ``log_partition``, which would enumerate.
 
 The two of 784 x 100 have long runs as their reference: ten times the inverse temperatures of the largest effort of
-``log_partition``, one round, by twenty chains for each of five seeds, which begin at different persistent chains. Its
-error is the standard error of the five, wider as for Student's t. Ten times the temperatures with all chains and
+``log_partition``, one round, by 25 chains for each of four seeds, which begin at different persistent chains. Its
+error is the standard error of the four, wider as for Student's t. Ten times the temperatures with all chains and
 rounds as well would take hours. In all it is 1.25 times the work of the largest effort, spent where it counts, on
 slow annealing.
 
-What is fresh: an earlier version had constants UNKNOWN and DOUBT, chosen with an eye on three machines like the first
+What is fresh: a first version had constants UNKNOWN and DOUBT, chosen with an eye on three machines like the first
 four. It called a value reliable that was 2.5 too low, with an error of 0.1: most of the mass was in a mode to which
 few paths forward come, and of which too few of the persistent chains knew. So these constants are gone. FOUND, APART
 and LOST were chosen after one to three seeds of machines that are not here (training seeds 7001, 7002, 7005, 7021 and
-7031), and of that of chapter 12. The first five machines are fresh, and so are all seeds of annealing.
+7031), and of that of chapter 12. A second version, in whose error only the nearer of the bridges APART counted, held
+in 26 of 30 rows of a machine of 300 digits (7032), a Gaussian one (7034) and that of dimers; the first was 0.1 too
+low by shares of modes as they were at the start, and the farther bridge sees that. Since then nothing was changed.
+The second, fourth and fifth machine are fresh; the first and third were seen with other seeds of annealing; all seeds
+here are new.
 """
 
 import argparse
@@ -43,8 +47,8 @@ from rbal.datasets import images, lattice
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = studies.RESULTS / "log_z.csv"
-SEEDS = range(7500, 7510)
-REFERENCE_SEEDS = range(8300, 8305)
+SEEDS = range(7600, 7610)
+REFERENCE_SEEDS = range(8300, 8304)
 LONGER = 10  # times the inverse temperatures of the largest effort
 COLUMNS = ["machine", "units", "reference", "reference_error", "seed", "value", "error", "reliable", "covered"]
 
@@ -62,16 +66,16 @@ def patch(n, seed):
 # name: states to train on, and parameters of the machine
 MACHINES = {
     "16 units, 5,000 digits": (lambda: digits(5000, 7041), {"n_hidden": 16, "random_state": 7041}),
-    "16 units, 300 digits": (lambda: digits(300, 7032), {"n_hidden": 16, "random_state": 7032}),
+    "16 units, 300 digits": (lambda: digits(300, 7042), {"n_hidden": 16, "random_state": 7042}),
     "Potts, lattice dimers": (
         lambda: lattice.load_dimers()[:3000],
         {"n_hidden": 20, "n_states": 20, "n_epochs": 100, "random_state": 7033},
     ),
     "Gaussian, patch of digits": (
-        lambda: patch(5000, 7034),
-        {"n_hidden": 8, "hidden": "gaussian", "random_state": 7034},
+        lambda: patch(5000, 7044),
+        {"n_hidden": 8, "hidden": "gaussian", "random_state": 7044},
     ),
-    "100 units, 300 digits": (lambda: digits(300, 7035), {"n_hidden": 100, "random_state": 7035}),
+    "100 units, 300 digits": (lambda: digits(300, 7045), {"n_hidden": 100, "n_epochs": 100, "random_state": 7045}),
     "100 units, 5,000 digits": (lambda: digits(5000, 12), {"n_hidden": 100, "random_state": 12}),  # chapter 12
 }
 
