@@ -201,7 +201,7 @@ def main():
         table = pd.DataFrame(rows, columns=COLUMNS)
         table["covered"] = covered(table)
         if not TABLE.exists() or len(table) >= len(pd.read_csv(TABLE)):
-            replace(TABLE, table.round(4).to_csv(index=False))
+            replace(TABLE, table.round(5).to_csv(index=False))
     print(summary(table).round(3).to_string())
 
 
