@@ -23,7 +23,7 @@ $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-sampling bench deep serve lock clean distclean
+.PHONY: help env book test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-sampling study-log-z bench deep serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -102,6 +102,9 @@ study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for chapte
 
 study-sampling: $(READY) ## Run the study of chapter 13 (half an hour; goes on where it stopped) and write its table
 	$(BIN)/python tools/sampling_study.py --n-jobs $(JOBS)
+
+study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an hour; goes on where it stopped)
+	$(BIN)/python tools/log_z_study.py
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks

@@ -1,6 +1,7 @@
 """A restricted Boltzmann machine: two layers and the weights between them."""
 
 import functools
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -9,6 +10,18 @@ from numba import get_num_threads
 from threadpoolctl import ThreadpoolController
 
 ROWS_AT_ONCE = 4096
+_piece = threading.local()
+
+
+class GivenUp(BaseException):
+    """Raised in a thread whose result nobody waits for any more."""
+
+
+def go_on():
+    """Long loops call this at each step: it ends the piece of work that they belong to when that has been given up."""
+    given_up = getattr(_piece, "given_up", None)
+    if given_up is not None and given_up.is_set():
+        raise GivenUp
 
 
 class Machine(NamedTuple):
@@ -40,6 +53,7 @@ class Machine(NamedTuple):
         """Visible features after some steps of block Gibbs sampling, in single precision."""
         rows = len(features)
         for _ in range(steps):
+            go_on()
             z = self.hidden.sample(features @ self.W, self.c, self.hidden.draw(rows, rng))
             features = self.visible.sample(z @ self.W.T, self.b, self.visible.draw(rows, rng))
         return features
@@ -70,10 +84,20 @@ def serial_products():
 
 
 def in_pieces(function, *pieces):
-    """Results of a function for pieces of work, in their order."""
+    """Results of a function for pieces of work, in their order. After Ctrl-C, or an error, all pieces end soon."""
     n = min(len(pieces[0]), get_num_threads())  # joblib sets it for its workers, as a reader can
+    given_up = threading.Event()
+
+    def work(*piece):
+        _piece.given_up = given_up
+        return function(*piece)
+
     with serial_products():
         if n == 1:
             return list(map(function, *pieces))
-        with ThreadPoolExecutor(n) as pool:
-            return list(pool.map(function, *pieces))
+        with ThreadPoolExecutor(n) as pool:  # which waits for its threads at the end
+            try:
+                return list(pool.map(work, *pieces))
+            except BaseException:
+                given_up.set()
+                raise

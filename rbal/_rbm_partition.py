@@ -16,24 +16,25 @@ from scipy.special import expit, logsumexp
 from scipy.stats import t
 
 from . import _rbm_kernels as kernels
-from ._rbm_machine import in_pieces, seeds
+from ._rbm_machine import go_on, in_pieces, seeds
 
 MAX_BITS = 20  # of a layer that is enumerated
 CONFIGURATIONS_AT_ONCE = 1 << 12
 PIECES = 4  # of work, whatever the number of threads
 ROUNDS = 4  # there and back, at each effort
 FEWEST = 40.0  # paths to which either direction could have led, for the error to be known
-APART = 2.0  # log Z by bridges so far from the best one, to either side, must agree
+FOUND = 3.0  # paths forward, of all, expected to take the place of a state: that none comes has a chance of 5 %
+APART = (2.0, 6.0)  # log Z by bridges so far from the best one, to either side, must agree
 TOLERANCE = 3.0  # standard errors
-UNKNOWN = 0.2  # share of states of which not one path forward is expected to find the like
-DOUBT = 0.25  # of what they contribute to log Z, since their number rests on where chains began
+LOST = 0.02  # share of states found by less than one path, after one round, above which an effort is given up
 
 
 class LogPartition(NamedTuple):
     """Logarithm of a partition function.
 
     ``value ± 1.96 error`` is an interval of 95 %. The error is 0 where the value is exact. Where ``reliable`` is False
-    the directions of annealing disagree, or hardly meet: the error then is the size of the disagreement, no interval.
+    the directions of annealing disagree, hardly meet, or do not find the same states: the error then is about how far
+    off the value may be, no interval.
     """
 
     value: float
@@ -94,6 +95,7 @@ class Path(NamedTuple):
         n, extra, more = len(features), b - self.base, c - self.start
         log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
         for old, new in pairwise(betas):
+            go_on()
             inputs, bias = features @ W, self.start + new * more
             kernels.log_norms(hidden.gaussian, inputs, self.start + old * more, old, before)
             kernels.log_norms(hidden.gaussian, inputs, bias, new, after)
@@ -128,17 +130,24 @@ def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
     generators, group = seeds(rng, PIECES), np.arange(n_chains) % len(starts)
     pieces = [visible.encode(starts[some], np.float32) for some in np.array_split(group, PIECES)]
     pieces = in_pieces(lambda features, own: path.machine.gibbs(features, n_betas, own), pieces, generators)
-    while True:
-        runs = in_pieces(lambda features, own: there_and_back(path, features, n_betas, own), pieces, generators)  # noqa: B023
+
+    def run(rounds):
+        nonlocal pieces
+        runs = in_pieces(lambda f, own: there_and_back(path, f, n_betas, own, rounds), pieces, generators)
         pieces = [features for features, _, _ in runs]
-        forward, reverse = (np.concatenate([run[k] for run in runs], axis=1) for k in (1, 2))
+        return tuple(np.concatenate([run[k] for run in runs], axis=1) for k in (1, 2))
+
+    while True:
+        forward, reverse = run(1)
+        if np.mean(ROUNDS * found(forward, reverse) < 1.0) <= LOST:  # else more rounds would not help
+            forward, reverse = map(np.concatenate, zip((forward, reverse), run(ROUNDS - 1), strict=True))
         estimate = bridged(forward, reverse, group)
         if estimate.reliable or 2 * n_betas > max_betas:
             return estimate._replace(value=estimate.value + float(path.log_z()))
         n_betas *= 2
 
 
-def there_and_back(path, features, n_betas, rng):
+def there_and_back(path, features, n_betas, rng, rounds=ROUNDS):
     """Rounds of annealing in both directions, and where the states on the side of the machine have come to.
 
     After a round the end of a path forward takes the place of a state, with the probability that leaves the machine's
@@ -151,8 +160,8 @@ def there_and_back(path, features, n_betas, rng):
         Log weights.
     """
     betas, n = np.linspace(0.0, 1.0, n_betas), len(features)
-    forward, reverse = np.empty((ROUNDS, n)), np.empty((ROUNDS, n))
-    for k in range(ROUNDS):
+    forward, reverse = np.empty((rounds, n)), np.empty((rounds, n))
+    for k in range(rounds):
         _, reverse[k] = path.follow(features, betas[::-1], rng)
         new, forward[k] = path.follow(path.first(n, rng), betas, rng)
         taken = np.log(rng.random(n)) < forward[k] + reverse[k]
@@ -181,14 +190,17 @@ def bridged(forward, reverse, group):
     meeting = np.sum(there * (1.0 - there)) + np.sum(back * (1.0 - back))
     groups = len(np.unique(group))
     wide = t.ppf(0.975, groups - 1) / 1.96  # so that an interval of few groups is as wide as it must be
-    gap, gap_error = _disagreement(forward, reverse, value, group)
-    unknown = _unknown(forward, reverse)
-    theirs = -np.log1p(-min(unknown, 0.99))  # of log Z
-    error = np.hypot(wide * _scatter(there - back, group) / meeting, DOUBT * theirs)
-    agree = abs(gap) <= TOLERANCE * gap_error and unknown <= UNKNOWN
-    if agree and meeting >= FEWEST and math.isfinite(error):
+    others = [_others(forward, reverse, value, apart, group) for apart in APART]
+    agree = all(abs(gap) <= TOLERANCE * gap_error for gap, gap_error, _ in others)
+    fewest = found(forward, reverse).min()
+    # Were states as one of these as heavy as all others, so many paths would have come there. None of them did, for all
+    # we know, which leaves room for the inverse: a standard deviation for a count of zero.
+    unseen = np.log1p(1.0 / max(fewest, 1e-300))
+    shares = max(off for _, _, off in others)  # what the states' shares of modes, which may be those of the start, do
+    error = np.linalg.norm([wide * _scatter(there - back, group) / meeting, shares, unseen])
+    if agree and fewest >= FOUND and meeting >= FEWEST and math.isfinite(error):
         return LogPartition(value, float(error))
-    return LogPartition(value, float(np.fmax(error, max(abs(gap), theirs))), False)
+    return LogPartition(value, float(np.fmax(error, max(abs(gap) for gap, _, _ in others))), False)
 
 
 def bennett(forward, reverse):
@@ -205,17 +217,26 @@ def _scatter(terms, group):
     return np.sqrt(np.sum(sums**2))
 
 
-def _disagreement(forward, reverse, value, group):
-    """Difference of two estimates, one more by the weights forward and one by those in reverse, and its error."""
+def _others(forward, reverse, value, apart, group):
+    """Two estimates by bridges on either side of the best one: one rests more on paths forward, one on the others.
+
+    Returns
+    -------
+    gap, gap_error : float
+        Their difference, and its standard error.
+    off : float
+        How far from the best one the farther is.
+    """
     estimates, terms = [], []
-    for bridge in (value + APART, value - APART):
+    for bridge in (value + apart, value - apart):
         there, back = expit(forward - bridge), expit(reverse + bridge)
         estimates.append(bridge + np.log(there.sum()) - np.log(back.sum()))
         terms.append(there / there.sum() - back / back.sum())
-    return estimates[0] - estimates[1], _scatter(terms[0] - terms[1], group)
+    off = max(abs(estimate - value) for estimate in estimates)
+    return estimates[0] - estimates[1], _scatter(terms[0] - terms[1], group), off
 
 
-def _unknown(forward, reverse):
-    """Share of the reverse paths in whose place, of all paths forward, less than one would be taken."""
-    replaced = np.array([np.exp(np.minimum(forward + w, 0.0)).sum() for w in reverse.ravel()])
-    return float(np.mean(replaced < 1.0))
+def found(forward, reverse):
+    """How many of all paths forward are expected to take the place of a state of each chain, as a mean over rounds."""
+    paths = forward.ravel()
+    return np.mean([[np.exp(np.minimum(paths + w, 0.0)).sum() for w in row] for row in reverse], axis=0)

@@ -368,13 +368,14 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         turned on in small steps; in reverse, chains begin at states of the machine, and all is turned off again. The
         weights that they pick up give log Z from below and from above, and Bennett's acceptance ratio the one value at
         which both agree. Each effort has four rounds of both; after each, ends of paths forward may take the place of
-        states on the other side, by a Metropolis rule. The error is that of independent chains, and of the share of
-        states that annealing does not find, whose weight rests on where the chains began: a quarter of it.
+        states on the other side, by a Metropolis rule. Shares of modes among these states may be those of the start,
+        and not those of the machine. So the error has three parts: that of independent chains; how far the value moves
+        when it rests more on one direction; and what states as the one that paths forward find least could weigh.
 
-        The value is reliable when enough paths could have been of either direction, when an estimate that rests more on
-        those forward agrees within three errors with one that rests more on those in reverse, and when at most a fifth
-        of the states are such that not one of all paths forward is expected to take their place. If not, the number of
-        steps is doubled, up to ``max_betas``.
+        The value is reliable when enough paths could have been of either direction, when estimates that rest more on
+        those forward agree within three errors with ones that rest more on those in reverse, and when at least three
+        of all paths forward are expected to take the place of each state. If not, the number of steps is doubled, up to
+        ``max_betas``. ``make study-log-z`` measures on trained machines whether the intervals hold.
 
         Parameters
         ----------
@@ -395,7 +396,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         LogPartition
             A named tuple (value, error, reliable), for which value ± 1.96 error is an interval of 95 %. The error is 0
             where the value is exact. Where it is not reliable, a warning says so, once in a training, and the error is
-            the size of the disagreement.
+            about how far off the value may be.
         """
         machine = self._machine()
         n_chains, n_betas = positive_int("n_chains", n_chains), positive_int("n_betas", n_betas)
@@ -410,8 +411,9 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not (log_z.reliable or self._warned):
             self._warned = True
             warnings.warn(
-                f"log Z = {log_z.value:.1f} is not reliable: annealing forward and in reverse disagree by about "
-                f"{log_z.error:.2g} with up to {max_betas} inverse temperatures; take more n_chains or max_betas "
+                f"log Z = {log_z.value:.1f} is not reliable: annealing forward and in reverse disagree, or do not find "
+                f"the same states, with up to {max_betas} inverse temperatures, and it may be off by about "
+                f"{log_z.error:.2g}; take more n_chains or max_betas "
                 "(this is said once)",
                 ConvergenceWarning,
                 stacklevel=2,

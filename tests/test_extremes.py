@@ -328,7 +328,31 @@ LONG = {
         start()
         lattice.sample_dimers(structures, n_samples=4, n_chains=2, burn_in=50_000, thin=5, **given)
     """,
+    "RBM.sample": """
+        rbm = machine()
+        rbm.sample(1000, steps=2)
+        start()
+        rbm.sample(1000, steps=1_000_000)
+    """,
+    "RBM.log_partition": """
+        rbm = machine()
+        rbm.log_partition(n_betas=2, max_betas=2)
+        start()
+        rbm.log_partition(n_betas=1_000_000, max_betas=1_000_000)
+    """,
+    "RBM.log_partition, annealing": """
+        rbm = machine()
+        t, rng = rbm._training, np.random.default_rng(0)
+        path = _rbm_partition.path_to(t.machine, t.base)
+        ends = lambda own: path.follow(path.first(50, own), np.linspace(0.0, 1.0, n), own)
+        n = 2
+        _rbm_machine.in_pieces(ends, _rbm_machine.seeds(rng, 4))
+        start()
+        n = 1_000_000
+        _rbm_machine.in_pieces(ends, _rbm_machine.seeds(rng, 4))
+    """,
 }
+LIMITS = {what: 4.0 for what in LONG if what.startswith("RBM")}  # seconds, of which Python takes some to end
 
 
 @pytest.mark.slow
@@ -339,6 +363,14 @@ def test_ctrl_c_is_heard(what):
         import numpy as np, rbal
         rng = np.random.default_rng(0)
         start = lambda: print("started", flush=True)
+
+        def machine():
+            global _rbm_machine, _rbm_partition
+            import warnings
+            from rbal import _rbm_machine, _rbm_partition
+            warnings.simplefilter("ignore")  # that so short an annealing is not reliable
+            _rbm_machine.get_num_threads = lambda: 2  # in threads, of which only the main one hears Ctrl-C
+            return rbal.RBM(30, n_epochs=1, random_state=0, progress=False).fit(rng.integers(0, 2, (200, 300)))
     """
     code = textwrap.dedent(code) + textwrap.dedent(LONG[what]) + 'print("done")\n'
     # what is started in the background of a shell ignores Ctrl-C, and so would what we start
@@ -355,7 +387,7 @@ def test_ctrl_c_is_heard(what):
         assert process.stdout.readline() == "started\n", process.stderr.read()
         time.sleep(2.0)
         process.send_signal(signal.SIGINT)
-        printed, errors = process.communicate(timeout=20)
+        printed, errors = process.communicate(timeout=LIMITS.get(what, 20.0))
     finally:
         process.kill()
         process.wait()
