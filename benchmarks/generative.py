@@ -5,9 +5,9 @@ import importlib.util
 import numpy as np
 from sklearn.neural_network import BernoulliRBM
 
-from rbal._rbm_layers import Bernoulli
-from rbal._rbm_machine import Machine
-from rbal._rbm_partition import annealed
+from rbal.rbm._layers import Bernoulli
+from rbal.rbm._machine import Machine
+from rbal.rbm._partition import annealed
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 

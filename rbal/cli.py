@@ -102,8 +102,8 @@ def main(arguments=None):
 
 def advise(chosen):
     """The command ``rbal advise``."""
-    from ._report import clean, text
     from .advice import advise_file
+    from .advice._report import clean, text
 
     try:
         if chosen.html:
@@ -139,7 +139,7 @@ def check_output(path, table):
 
 def write(path, page):
     """Write a page as a whole or not at all."""
-    from .datasets._fetch import replacing
+    from ._support.files import replacing
 
     path = os.path.realpath(path)  # a link stays one
     if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a terminal

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfc, ndtr
 
-from ._validation import in_range, real_array
+from ._support.validation import in_range, real_array
 from .moments import Moments
 
 

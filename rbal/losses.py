@@ -16,7 +16,7 @@ surface between the phases, where :math:`x\to\infty` and only :math:`x f` stays 
 
 import math
 
-from ._gauss import GL_NODES, GL_WEIGHTS, Z_MAX, cdf, interval, jit, mills, mills_curvatures, pdf
+from ._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX, cdf, interval, jit, mills, mills_curvatures, pdf
 
 # Losses, what each becomes where it can vanish on all the data (SAT), and on the surface in between.
 HINGE, SQUARED_HINGE, SQUARE, LOGISTIC, INEQUALITY, EQUALITY, INEQUALITY_EDGE, EQUALITY_EDGE = range(8)

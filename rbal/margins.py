@@ -8,8 +8,8 @@ atom on it. In the SAT phase it is a Gaussian cut at the margin, averaged over t
 import numpy as np
 from scipy.special import expit, log_ndtr, ndtr
 
-from ._gauss import GL_NODES, GL_WEIGHTS, Z_MAX
-from ._validation import one_of, real_array
+from ._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX
+from ._support.validation import one_of, real_array
 from .losses import MAX_PANELS, NARROW
 from .saddle import Solution
 

@@ -8,7 +8,7 @@ depend on it, of the share :math:`\varphi^+` of positives in the test set.
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from ._validation import broadcast, in_range, one_of, positive_int, real_array
+from ._support.validation import broadcast, in_range, one_of, positive_int, real_array
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
 # the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.

@@ -10,12 +10,12 @@ import warnings
 import numpy as np
 from scipy.optimize import brentq
 
-from . import _parallel
-from ._solver import edges
-from ._validation import broadcast, flag, in_range, number
+from ._support import parallel
+from ._support.validation import broadcast, flag, in_range, number
+from ._support.warnings import convergence_warning
 from .losses import HINGE
 from .moments import Moments
-from .saddle import convergence_warning
+from .saddle._solver import edges
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
 SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins
@@ -59,7 +59,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
     # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
     spectrum = moments._spectrum._replace(g_null=0.0, shift=float(moments._spectrum.lam[0]))
-    for lo, hi in _parallel.pieces(len(alphas)):
+    for lo, hi in parallel.pieces(len(alphas)):
         edges(HINGE, spectrum, alphas[lo:hi], float(moments.Q), bool(fit_bias), tol, 200, out[lo:hi])
     bad = ~(out[:, 4] <= tol)
     if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validation import broadcast, in_range, number, one_of
+from ._support.validation import broadcast, in_range, number, one_of
 from .metrics import Metrics
 from .saddle import Solution, solve, sweep
 

@@ -17,12 +17,12 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal import _check, _judgement, _table
-from rbal._estimate import from_covariances
-from rbal._judgement import SIMPLEST_FIRST, model_error
-from rbal._pipeline import coding, learner
-from rbal._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
-from rbal._threshold import TunedThreshold, best_cut, of_rates
+from rbal.advice import _check, _judgement, _table
+from rbal.advice._judgement import SIMPLEST_FIRST, model_error
+from rbal.advice._pipeline import coding, learner
+from rbal.advice._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
+from rbal.advice._threshold import TunedThreshold, best_cut, of_rates
+from rbal.moments._estimate import from_covariances
 
 QUICK = {"draws": 10}
 

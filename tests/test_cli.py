@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbal import _reading, cli
+from rbal import cli
+from rbal.advice import _reading
 
 ROOT = Path(__file__).parents[1]
 LABEL = "--label", "y"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rbal
-from rbal._condense import condense, condensed, gauss_rule
+from rbal.moments._condense import condense, condensed, gauss_rule
 from rbal.widgets import _data
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rbal import _descent as descent
-from rbal._perceptron import Problem, merge_repeated, sphere_least_squares, walk
+from rbal.learners import _descent as descent
+from rbal.learners._perceptron import Problem, merge_repeated, sphere_least_squares, walk
 
 
 def differences(X, on, m):

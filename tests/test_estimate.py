@@ -5,9 +5,9 @@ import pytest
 from sklearn.svm import SVC
 
 import rbal
-from rbal._estimate import ARGUMENTS, Fitter, evenly, from_covariances, from_rows, resolvents
-from rbal._judgement import ends
-from rbal._remedies import Setting, evaluate
+from rbal.advice._judgement import ends
+from rbal.advice._remedies import Setting, evaluate
+from rbal.moments._estimate import ARGUMENTS, Fitter, evenly, from_covariances, from_rows, resolvents
 
 FLAT = np.ones
 STEEP = {"flat": FLAT, "steep": lambda D: np.geomspace(0.05, 5.0, D)}

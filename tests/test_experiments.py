@@ -23,10 +23,10 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rbal
-from rbal import _store, experiments
+from rbal import experiments
 from rbal.datasets import synthetic
 from rbal.datasets.images import load_mnist
-from rbal.experiments import TrialError, generator, run, summary, train
+from rbal.experiments import TrialError, _store, generator, run, summary, train
 
 PAGE = Path(__file__).parents[1] / "book" / "clusters.md"
 GRID = {"n": [3, 50], "scale": [0.5, 1.0, 2.0], "kind": ["normal", "uniform"]}

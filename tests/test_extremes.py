@@ -19,8 +19,9 @@ from scipy.special import log_ndtr
 from sklearn.exceptions import ConvergenceWarning
 
 import rbal
-from rbal import _descent, _parallel, _perceptron
+from rbal._support import parallel
 from rbal.datasets import _gibbs, lattice
+from rbal.learners import _descent, _perceptron
 from rbal.metrics import Metrics
 
 HERE = Path(__file__).parent
@@ -398,14 +399,14 @@ def test_ctrl_c_is_heard(what):
 def test_pieces_cover_a_range_and_adapt():
     clock = iter(np.cumsum([0, 0.01, 0, 0.01, 0, 0.2, 0, 0.9, 0, 0.9, 0, 0.01, 0, 0.01, 0, 0.01]).tolist())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_parallel.time, "perf_counter", lambda: next(clock))
-        cut = list(_parallel.pieces(130))
+        patch.setattr(parallel.time, "perf_counter", lambda: next(clock))
+        cut = list(parallel.pieces(130))
     sizes = [stop - start for start, stop in cut]
     assert sizes == [8, 16, 32, 32, 16, 8, 16, 2]
     assert cut[0][0] == 0
     assert cut[-1][1] == 130
     assert all(a[1] == b[0] for a, b in itertools.pairwise(cut))
-    assert list(_parallel.pieces(0)) == []
+    assert list(parallel.pieces(0)) == []
 
 
 def one_by_one(n, size=8):
@@ -422,7 +423,7 @@ def test_a_sweep_in_pieces_is_the_same(monkeypatch, n, options):
     classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
     found = []
     for pieces in (one_by_one, at_once):
-        monkeypatch.setattr(_parallel, "pieces", pieces)
+        monkeypatch.setattr(parallel, "pieces", pieces)
         sol = rbal.sweep(classes, 0.5, np.geomspace(0.01, 9.0, n), 0.5, **options)
         found.append(np.array([sol.q, sol.r, sol.b, sol.x, sol.n_iter]))
     np.testing.assert_array_equal(*found)
@@ -437,7 +438,7 @@ def test_a_descent_in_pieces_is_the_same(monkeypatch, kappa):
     start = problem.split()
     found = []
     for pieces in (one_by_one, at_once):
-        monkeypatch.setattr(_parallel, "pieces", pieces)
+        monkeypatch.setattr(parallel, "pieces", pieces)
         found.append(_descent.descend(problem.X, problem.y, problem.c, problem.kappa, *start, 2000))
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -451,7 +452,7 @@ def test_typical_weights_in_pieces_are_the_same(monkeypatch):
     J, b, _ = problem.largest_margin()
     found = []
     for pieces in (one_by_one, at_once):
-        monkeypatch.setattr(_parallel, "pieces", pieces)
+        monkeypatch.setattr(parallel, "pieces", pieces)
         found.append(problem.typical(J, b, 3, np.random.default_rng(6)))
     np.testing.assert_array_equal(found[0][0], found[1][0])
     assert found[0][1] == found[1][1]
@@ -478,7 +479,7 @@ def test_dimers_in_pieces_are_the_same(monkeypatch):
     energy = np.random.default_rng(9).normal(size=(3, 3))
     found = []
     for pieces in (one_by_one, at_once):
-        monkeypatch.setattr(_parallel, "pieces", pieces)
+        monkeypatch.setattr(parallel, "pieces", pieces)
         sample = lattice.sample_dimers(
             toy, first=0, second=1, chi=1.0, n_samples=8, n_chains=2, burn_in=20, thin=5, p_min=0.3,
             energy=energy + energy.T, progress=False, n_jobs=1,
@@ -495,7 +496,7 @@ def test_errors_and_settings_come_from_aside():
         return sklearn.get_config()["assume_finite"]
 
     with sklearn.config_context(assume_finite=True):
-        assert _parallel.aside(settings)
-    assert not _parallel.aside(settings)
+        assert parallel.aside(settings)
+    assert not parallel.aside(settings)
     with pytest.raises(ZeroDivisionError):
-        _parallel.aside(lambda: 1 / 0)
+        parallel.aside(lambda: 1 / 0)

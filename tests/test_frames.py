@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import rbal
-from rbal import _reading, _table
-from rbal._report import to_json
+from rbal.advice import _reading, _table
+from rbal.advice._report import to_json
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")

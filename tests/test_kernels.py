@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from rbal import _gauss, _kernels, _solver
-from rbal._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
+from rbal._support import gauss
 from rbal.losses import EQUALITY, HINGE, INEQUALITY, INEQUALITY_EDGE, LOGISTIC, SQUARE, SQUARED_HINGE
 from rbal.moments import Spectrum
+from rbal.saddle import _kernels, _solver
+from rbal.saddle._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
 
 NAMES = {HINGE: "hinge", SQUARED_HINGE: "squared_hinge", SQUARE: "square", LOGISTIC: "logistic"}
 
@@ -35,13 +36,13 @@ def problem(mode=UNSAT, loss=HINGE, kappa=0.5, alpha=(1.0, 3.0), weight=(2.0, 1.
 
 @pytest.mark.parametrize("t", [-38.0, -8.0, -1.0, 0.0, 0.5, 4.99, 5.01, 12.0, 300.0, 1e6])
 def test_log_sf(t):
-    assert _gauss.log_sf(t) == pytest.approx(log_ndtr(-t), rel=2e-15, abs=2e-16)
+    assert gauss.log_sf(t) == pytest.approx(log_ndtr(-t), rel=2e-15, abs=2e-16)
 
 
 @pytest.mark.parametrize("t", [-38.0, -8.0, -1.0, 0.0, 0.5, 4.99, 5.0, 5.01, 7.0, 12.0, 49.0])
 def test_mills(t):
     # h = φ/H = √(2/π)/erfcx(t/√2), and h - t with an absolute error of rounding in h
-    h, excess = _gauss.mills(t)
+    h, excess = gauss.mills(t)
     expected = np.sqrt(2.0 / np.pi) / erfcx(t / np.sqrt(2.0))
     assert h == pytest.approx(expected, rel=1e-14)
     assert excess == pytest.approx(expected - t, abs=4e-16 * max(abs(t), 1.0) + 1e-14 * expected)
@@ -49,28 +50,28 @@ def test_mills(t):
 
 @pytest.mark.parametrize("t", [100.0, 1e4, 1e8])
 def test_mills_asymptotically(t):
-    h, excess = _gauss.mills(t)
+    h, excess = gauss.mills(t)
     np.testing.assert_allclose([h, excess], naive.inverse_mills(np.array(t)), rtol=1e-14)
 
 
 @pytest.mark.parametrize("t", [5.0, 5.5, 8.0, 20.0])
 def test_mills_derivative(t):
     # h' = h (h - t): the continued fraction agrees with itself
-    h, excess = _gauss.mills(t)
-    assert naive.central(lambda v: _gauss.mills(v)[1], t, 0.02) == pytest.approx(h * excess - 1.0, rel=1e-9)
+    h, excess = gauss.mills(t)
+    assert naive.central(lambda v: gauss.mills(v)[1], t, 0.02) == pytest.approx(h * excess - 1.0, rel=1e-9)
 
 
 @pytest.mark.parametrize(("t1", "t2"), [(-9.0, -8.0), (-1.0, 2.0), (8.0, 9.0), (30.0, 31.0), (-2.0, 40.0)])
 def test_interval(t1, t2):
     expected = ndtr(t2) - ndtr(t1) if t1 < 0 else ndtr(-t1) - ndtr(-t2)
-    assert _gauss.interval(t1, t2) == pytest.approx(expected, rel=1e-13)
-    assert _gauss.interval(-t2, -t1) == pytest.approx(_gauss.interval(t1, t2), rel=1e-13)
+    assert gauss.interval(t1, t2) == pytest.approx(expected, rel=1e-13)
+    assert gauss.interval(-t2, -t1) == pytest.approx(gauss.interval(t1, t2), rel=1e-13)
 
 
 def test_gauss_nodes():
     # twelve nodes on [0, 1] are exact for polynomials up to degree 23
     for degree in (0, 1, 12, 23):
-        assert _gauss.GL_WEIGHTS @ _gauss.GL_NODES**degree == pytest.approx(1.0 / (degree + 1), rel=1e-14)
+        assert gauss.GL_WEIGHTS @ gauss.GL_NODES**degree == pytest.approx(1.0 / (degree + 1), rel=1e-14)
 
 
 # the weight side

@@ -10,7 +10,7 @@ import pytest
 from pages import PHONE, WIDE
 
 import rbal
-from rbal import _page
+from rbal.advice import _page
 
 QUICK = {"draws": 4}
 

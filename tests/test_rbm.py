@@ -19,13 +19,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import rbal
-from rbal import _rbm_kernels as kernels
-from rbal import _rbm_training
-from rbal._rbm_epoch import learn, train, workspace
-from rbal._rbm_layers import Bernoulli, Gaussian, Potts, random_words
-from rbal._rbm_machine import Machine
-from rbal._rbm_partition import annealed, bridged, configurations, enumerated, path_to
-from rbal.rbm import RBM, LogPartition
+from rbal.rbm import RBM, LogPartition, _training
+from rbal.rbm import _kernels as kernels
+from rbal.rbm._epoch import learn, train, workspace
+from rbal.rbm._layers import Bernoulli, Gaussian, Potts, random_words
+from rbal.rbm._machine import Machine
+from rbal.rbm._partition import annealed, bridged, configurations, enumerated, path_to
 
 KINDS = {
     "binary-bernoulli": (Bernoulli(5), Bernoulli(4)),
@@ -265,7 +264,7 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     rng = np.random.default_rng(5)
     data = rng.integers(0, visible.n_states, (12, visible.n))
     every, p = probabilities(machine)
-    training = _rbm_training.start(data, visible, hidden, len(every), rng)
+    training = _training.start(data, visible, hidden, len(every), rng)
     training.machine = machine.astype(np.float32)
     training.hidden_mean = rng.random(hidden.n).astype(np.float32)
     mu, nu = training.mean.astype(float), training.hidden_mean.astype(float)
@@ -274,7 +273,7 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     before, features = training.machine.astype(np.float64), visible.encode(np.concatenate([every, data]))
     z_data = hidden.mean(before.to_hidden(visible.encode(data))).mean(axis=0)
     training.hidden_mean -= (z_data - training.hidden_mean).astype(np.float32) / 19  # what the running mean undoes
-    given = _rbm_training._parameters(training)
+    given = _training._parameters(training)
     work = workspace(given, len(data), rng)
     middle = work.first.shape[1]
     work.first[...], work.second[...] = features[:, :middle], features[:, middle:]
@@ -542,11 +541,11 @@ def test_persistent_chains_are_stationary(kind):
     visible, hidden = machine.visible, machine.hidden
     v, p = probabilities(machine)
     rng = np.random.default_rng(18)
-    training = _rbm_training.start(v, visible, hidden, 40_000, rng)
+    training = _training.start(v, visible, hidden, 40_000, rng)
     training.machine = machine
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
-    given = _rbm_training._parameters(training)
+    given = _training._parameters(training)
     work = workspace(given, 1, rng)
     train(given, v[-1:], np.zeros(2, int), np.arange(3), 2, np.float32(0.0), 0.0, work, False)
     chains = np.concatenate([work.first, work.second], axis=1)[:40_000]
@@ -737,8 +736,8 @@ def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch):
             raise KeyboardInterrupt
 
     rbm = small(warm_start=True)
-    monkeypatch.setattr(_rbm_training, "BATCHES_AT_ONCE", 3)
-    monkeypatch.setattr(_rbm_training, "train", interrupted)
+    monkeypatch.setattr(_training, "BATCHES_AT_ONCE", 3)
+    monkeypatch.setattr(_training, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rbm.fit(X)
     assert rbm.n_epochs_ == 3

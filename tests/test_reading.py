@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import rbal
-from rbal import _features, _page, _reading, _table, cli
-from rbal.advice import advise_file
+from rbal import cli
+from rbal.advice import _features, _page, _reading, _table, advise_file
 
 TableError = _table.TableError
 

@@ -21,8 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator as sklearn_checks
 
 import rbal
-from rbal import _columns, _likelihood
-from rbal.samplers import RBMSMOTE, LikelihoodInformedSampler, RandomMixSampler
+from rbal.samplers import RBMSMOTE, LikelihoodInformedSampler, RandomMixSampler, _columns, _likelihood
 
 
 def imbalanced(n_min=20, n_maj=107, L=4, seed=0):

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal import experiments
-from rbal._judgement import model_error
+from rbal.advice._judgement import model_error
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ("breast_cancer", "digits", "wine")  # with scikit-learn

@@ -5,7 +5,7 @@ import pytest
 
 import rbal
 from rbal import experiments, strategies
-from rbal._validation import MOST_FLOATS, flag, in_range, number, one_hot_room, real_array, seeded, unmasked
+from rbal._support.validation import MOST_FLOATS, flag, in_range, number, one_hot_room, real_array, seeded, unmasked
 from rbal.datasets import images, synthetic
 
 CLASSES = rbal.Moments.ising(m=0.4, delta=1.0, L=20)

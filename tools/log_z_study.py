@@ -41,9 +41,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import rbal
 from rbal import studies
-from rbal._rbm_machine import serial_products
-from rbal._rbm_partition import annealed, bridged, enumerable, enumerated, path_to, there_and_back
 from rbal.datasets import images, lattice
+from rbal.rbm._machine import serial_products
+from rbal.rbm._partition import annealed, bridged, enumerable, enumerated, path_to, there_and_back
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = studies.RESULTS / "log_z.csv"

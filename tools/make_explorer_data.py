@@ -14,11 +14,11 @@ import numpy as np
 
 import rbal
 from rbal import saddle
-from rbal._condense import condense
-from rbal._kernels import RIDGE, UNSAT
-from rbal._solver import COLUMNS, N_COLUMNS, walk
 from rbal.datasets import images, lattice, synthetic
 from rbal.losses import LOSSES
+from rbal.moments._condense import condense
+from rbal.saddle._kernels import RIDGE, UNSAT
+from rbal.saddle._solver import COLUMNS, N_COLUMNS, walk
 
 TARGET = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer" / "data" / "moments.json"
 TOLERANCE = 1e-8  # of every order parameter, on the grid of `points`; tests/test_explorer.py asks 1e-6 on another grid

@@ -29,10 +29,11 @@ from sklearn.svm import SVC
 from tqdm.auto import tqdm
 
 import rbal
-from rbal import RandomMixSampler, _table, experiments, studies
-from rbal import _judgement as judgement
-from rbal._estimate import Fitter
-from rbal._remedies import Setting, evaluate
+from rbal import RandomMixSampler, experiments, studies
+from rbal.advice import _judgement as judgement
+from rbal.advice import _table
+from rbal.advice._remedies import Setting, evaluate
+from rbal.moments._estimate import Fitter
 
 SEED, REPEATS, FOLDS = 2026, 3, 5
 STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c

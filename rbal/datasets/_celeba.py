@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
-from .._validation import positive_int
+from .._support.validation import positive_int
 from . import _fetch
 from ._fetch import DataError
 from ._pixels import sauvola_threshold

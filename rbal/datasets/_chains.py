@@ -6,8 +6,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from tqdm.auto import tqdm
 
-from .. import _parallel
-from .._validation import positive_int, real_array
+from .._support import parallel
+from .._support.validation import positive_int, real_array
 from . import _fold
 
 
@@ -65,7 +65,7 @@ def chain(rng, tables, target, n_samples, burn_in, thin):
         sweeps = burn_in if sample < 0 else thin
         uniforms, swaps = rng.random((sweeps, 2, N)), rng.random((sweeps, _fold.N_EXCHANGES, 2))
         w, b = _fold.weigh(V, tables, target)  # afresh for each sample, so that rounding does not build up
-        for lo, hi in _parallel.pieces(sweeps):
+        for lo, hi in parallel.pieces(sweeps):
             _fold.run(V, w, b, uniforms[lo:hi], swaps[lo:hi], tables, target, trace[done + lo : done + hi])
         done += sweeps
         if sample >= 0:

@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from .._validation import number, positive_int, real_array
+from .._support.validation import number, positive_int, real_array
 from . import _fold
 from ._chains import DimerSample, autocorrelation_time, run_chains, settling_time
 from ._proteins import compact, default_energy, encode, position, residues

@@ -4,13 +4,11 @@ A file appears under its name only when it is whole and has the checksum it shou
 unpacked: no name inside one ever becomes a path on disk, and nothing is unpickled.
 """
 
-import contextlib
 import hashlib
 import http.client
 import io
 import lzma
 import os
-import secrets
 import shutil
 import subprocess
 import sys
@@ -25,6 +23,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from tqdm.auto import tqdm
 
+from .._support.files import DataError, atomic, writing
+
 BLOCK = 1 << 20
 TIMEOUT = 60.0  # seconds without an answer from the network
 PATIENCE = 900.0  # seconds for a package client to finish
@@ -32,10 +32,6 @@ MEMBER_LIMIT = 1 << 28  # bytes that one file of an archive may take in memory
 
 # What a source that cannot be reached, or that answers with rubbish, may raise.
 FAILURES = (OSError, ValueError, EOFError, http.client.HTTPException, subprocess.SubprocessError, zlib.error)
-
-
-class DataError(OSError):
-    """Data are not there, or not what they should be; the message says what to do."""
 
 
 def cache_dir():
@@ -55,62 +51,7 @@ def sha256(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# ---- writing
-
-
-@contextlib.contextmanager
-def _writing(path):
-    """Say what to do about a disk that is full or a folder that is not ours."""
-    try:
-        yield
-    except DataError:
-        raise
-    except OSError as error:
-        raise DataError(
-            f"{path} could not be written ({error}): make room, or set RBAL_DATA to a folder that has it"
-        ) from error
-
-
-@contextlib.contextmanager
-def atomic(path):
-    """Binary file that gets its name when the block ends well, and is gone when it does not."""
-    path = Path(path)
-    with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            yield file
-
-
-@contextlib.contextmanager
-def replacing(path):
-    """The same in a folder that is there, without advice on data when it fails."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:  # also when interrupted from the keyboard
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-@contextlib.contextmanager
-def locked(path):
-    """One process at a time, where the platform has file locks; others wait, and then find the file."""
-    path = Path(path)
-    with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_name(f".{path.name}.lock")
-        lock.touch()
-    with open(lock, "ab") as file:
-        with contextlib.suppress(ImportError):
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+# ---- arrays
 
 
 def save_arrays(path, arrays, compressed=False):
@@ -144,7 +85,7 @@ def download(url, path, digest, progress=True):
     if found != digest:
         part.unlink()
         raise DataError(f"{path.name} has the wrong checksum: sha256 {found} instead of {digest}; nothing was kept")
-    with _writing(path):
+    with writing(path):
         os.replace(part, path)
 
 
@@ -173,7 +114,7 @@ def _receive(url, part, done, progress):
 
 
 def _append(part, block, fresh):
-    with _writing(part):
+    with writing(part):
         try:
             part.parent.mkdir(parents=True, exist_ok=True)
             with open(part, "wb" if fresh else "ab") as file:
@@ -221,7 +162,7 @@ def debian_package(name, folder):
 
 
 def _run(command, folder):
-    with _writing(folder):
+    with writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import helmert
 from tqdm.auto import tqdm
 
-from .._gauss import jit
+from .._support.gauss import jit
 from ._latent import search
 
 AT_ONCE = 5 * 10**7  # terms that a compiled call adds up, in some tenths of a second: after it Ctrl-C is heard

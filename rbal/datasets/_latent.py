@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from .._gauss import cdf, jit
+from .._support.gauss import cdf, jit
 
 TWO_PI = 2.0 * math.pi
 # Twenty nodes on [0, 1] give both integrals below to rounding.

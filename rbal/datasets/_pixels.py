@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.ndimage import uniform_filter
 
-from .._validation import number, positive_int, real_array
+from .._support.validation import number, positive_int, real_array
 
 ROWS_AT_ONCE = 4096  # images held in memory as floats
 

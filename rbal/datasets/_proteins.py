@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from .. import _parallel
-from .._validation import positive_int, real_array, states
+from .._support import parallel
+from .._support.validation import positive_int, real_array, states
 from . import _fold, _walks
 from ._fetch import DataError
 
@@ -245,7 +245,7 @@ def p_nat(sequences, structures, native, *, energy=None):
     E = default_energy(energy)
     V = residues("sequences", sequences, structures.walks.shape[1], len(E))
     tables, place, log_p = structures._tables, position("native", native, structures), np.empty(len(V))
-    for lo, hi in _parallel.pieces(len(V)):
+    for lo, hi in parallel.pieces(len(V)):
         log_p[lo:hi] = _fold.log_p(V[lo:hi], E, tables.pairs, tables.contacts, place)
     return np.exp(log_p)
 

@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from .._gauss import jit
+from .._support.gauss import jit
 
 STEPS = 1_000_000  # of the search in one compiled call, some tenths of a second: after it Ctrl-C is heard
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._validation import flag, one_of, positive_int, seeded
+from .._support.validation import flag, one_of, positive_int, seeded
 from ..moments import Moments
 from . import _fetch, _sources
 from ._fetch import DataError, cache_dir

@@ -12,7 +12,7 @@ import json
 
 import numpy as np
 
-from .._validation import one_of
+from .._support.validation import one_of
 from ._chains import DimerSample, autocorrelation, autocorrelation_time, settling_time
 from ._dimers import dimer_contacts, dock, p_int, sample_dimers
 from ._proteins import (

@@ -15,7 +15,7 @@ from scipy.linalg import helmert
 from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 
-from .._validation import in_range, number, positive_int, real_array
+from .._support.validation import in_range, number, positive_int, real_array
 from ..moments import Moments
 from ._classes import Classes, class_means, generator
 from ._gibbs import Chains, PottsFit, boltzmann_learning, draw, model_moments

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .._validation import one_of, positive_int
+from .._support.validation import one_of, positive_int
 
 
 class Variant(NamedTuple):

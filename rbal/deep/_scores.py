@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import rankdata
 
-from .._validation import real_array
+from .._support.validation import real_array
 
 
 def evaluate(scores, y, threshold=0.0):

@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 from tqdm.auto import tqdm
 
-from .._validation import number, positive_int
+from .._support.validation import number, positive_int
 from ..datasets import _fetch
 from ..datasets._fetch import DataError
 from ._scores import evaluate

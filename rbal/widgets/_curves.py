@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import logit
 
 from .. import plotting, saddle
-from .._validation import one_of
+from .._support.validation import one_of
 from ..metrics import Metrics
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from .._validation import one_of
+from .._support.validation import one_of
 from ..moments import Moments
 
 RANDOM, POTTS = 707, 2  # seeds: of the classes of chapter 7, and of the Potts frequencies

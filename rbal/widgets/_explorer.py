@@ -7,8 +7,8 @@ from contextlib import contextmanager
 import numpy as np
 from ipywidgets import HTML, Dropdown, FloatLogSlider, FloatSlider, GridBox, Layout, VBox
 
-from .._condense import condensed
-from .._validation import number
+from .._support.validation import number
+from ..moments._condense import condensed
 from . import _data
 from ._canvas import Canvas
 

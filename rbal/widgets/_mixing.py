@@ -6,7 +6,7 @@ from matplotlib.collections import PolyCollection
 from scipy.optimize import minimize_scalar
 
 from .. import plotting, saddle, strategies
-from .._validation import one_of
+from .._support.validation import one_of
 from ._canvas import Readout, book_style, rounded, two_digits
 from ._curves import METRICS, POINTS, measure
 from ._explorer import ROOM, WIDE, DataExplorer, margin_slider, size_slider

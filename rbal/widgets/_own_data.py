@@ -7,9 +7,9 @@ import pandas as pd
 from ipywidgets import Button, Checkbox, Dropdown, FileUpload, FloatLogSlider, HBox
 from matplotlib.collections import PolyCollection
 
-from .. import _report, plotting, saddle
-from .._validation import number, one_of
-from ..advice import LOSSES, advise
+from .. import plotting, saddle
+from .._support.validation import number, one_of
+from ..advice import LOSSES, _report, advise
 from . import _table
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._curves import POINTS, SHARES, separable_band

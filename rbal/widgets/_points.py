@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from .. import phases as surface
 from .. import plotting, saddle
-from .._validation import number
+from .._support.validation import number
 from ._canvas import FAINT, INK, Readout, book_style
 from ._explorer import ALPHA, KAPPA, DataExplorer, margin_slider, size_slider, slider
 

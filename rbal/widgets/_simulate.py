@@ -4,7 +4,7 @@ import numpy as np
 from ipywidgets import Button, Dropdown, HBox, IntProgress, IntSlider, Layout
 
 from .. import plotting, saddle
-from .._validation import number, one_of, positive_int
+from .._support.validation import number, one_of, positive_int
 from ..datasets import synthetic
 from ..learners import SphericalPerceptron
 from ..metrics import Metrics

@@ -6,8 +6,8 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from .._reading import SEPARATORS
 from ..advice import advise_file
+from ..advice._reading import SEPARATORS
 
 USUAL_LABELS = ("label", "class", "target", "y", "outcome")
 

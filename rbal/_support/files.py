@@ -1,0 +1,65 @@
+"""Files that appear whole or not at all."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+
+class DataError(OSError):
+    """Data are not there, or not what they should be; the message says what to do."""
+
+
+@contextlib.contextmanager
+def writing(path):
+    """Say what to do about a disk that is full or a folder that is not ours."""
+    try:
+        yield
+    except DataError:
+        raise
+    except OSError as error:
+        raise DataError(
+            f"{path} could not be written ({error}): make room, or set RBAL_DATA to a folder that has it"
+        ) from error
+
+
+@contextlib.contextmanager
+def atomic(path):
+    """Binary file that gets its name when the block ends well, and is gone when it does not."""
+    path = Path(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """The same in a folder that is there, without advice on data when it fails."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:  # also when interrupted from the keyboard
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def locked(path):
+    """One process at a time, where the platform has file locks; others wait, and then find the file."""
+    path = Path(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_name(f".{path.name}.lock")
+        lock.touch()
+    with open(lock, "ab") as file:
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

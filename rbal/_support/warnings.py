@@ -1,0 +1,8 @@
+"""Warnings of the package."""
+
+
+def convergence_warning():
+    """scikit-learn's warning class, imported only when it is needed."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    return ConvergenceWarning

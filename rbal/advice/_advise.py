@@ -1,0 +1,369 @@
+"""What to do with an imbalanced table: the theory, fed with its moments, predicts every remedy.
+
+:func:`rbal.advise` measures the class statistics of a table without the optimism of small samples, solves the saddle
+point of the user's classifier under each remedy, and says which one to take, how sure that is, and when not to believe
+it.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._support.validation import flag, number, one_of, positive_int, seeded
+from . import _page, _report, _table
+from ._judgement import predict, verify
+from ._remedies import METRICS, Setting
+
+LOSSES = ("hinge", "squared_hinge", "logistic")
+C_RANGE = 1e-10, 1e10  # beyond it nothing changes but rounding
+
+
+@dataclass
+class Advice:
+    """What :func:`rbal.advise` found.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row a remedy, index (strategy, threshold). Columns: ``predicted`` value of the metric, its interval ``low``
+        to ``high``, the standard deviation ``scatter`` that the noise of the sample alone gives it, how far it is
+        ``behind`` the best remedy and the standard ``error`` of that, whether it is ``as_good`` as the best within that
+        error, ``tpr``, ``tnr``, ``auc`` and ``mixing`` (NaN where nothing is sampled). After a check also ``measured``,
+        its standard error ``measured_error``, and ``expected``: the prediction at the size of the training folds, to be
+        compared with it.
+    best : (str, str)
+        Row of the remedy that is recommended: the simplest of those predicted to be within 0.02 of the best, which is
+        what predictions err by on real tables; or what the check found to be best, where it does not bear them out.
+    metric : str
+        What counts.
+    mixing, mixing_low, mixing_high : float
+        Best mixture of under- and oversampling at the trained threshold, 0 under and 1 over, and the range that is
+        within one standard error of it.
+    notes : list of str
+        What was recognised or left out when the table was read, and where the theory does not apply, or hardly.
+    confidence : {"high", "moderate", "low"}
+        In the recommendation. A check takes it up one step where all remedies together are within 0.03 of what was
+        expected, with an error no larger than that; down one step where they are not; and to low where it disagrees.
+    agrees : bool or None
+        Whether the check agrees with the theory; None without a check.
+    offset, offset_error : float or None
+        Measured less expected, as the mean over all remedies, and its standard error; None without a check. Remedies
+        share rows and folds, so that what they are off by together is judged as one number.
+    curve : pandas.DataFrame
+        Predicted metric against the mixing, with its interval.
+    data : object
+        What was read: sizes, columns, what was imputed and dropped.
+    setting : object
+        The classifier and the metric.
+    moments : Moments
+        Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``.
+    level : float
+        Coverage of the intervals.
+    """
+
+    table: object
+    best: tuple
+    metric: str
+    mixing: float
+    mixing_low: float
+    mixing_high: float
+    notes: list
+    confidence: str
+    agrees: bool | None = None
+    offset: float | None = None
+    offset_error: float | None = None
+    curve: object = field(default=None, repr=False)
+    data: object = field(default=None, repr=False)
+    setting: object = field(default=None, repr=False)
+    moments: object = field(default=None, repr=False)
+    level: float = 0.9
+
+    def explain(self):
+        """Recommendation, its reason and its confidence, in plain words.
+
+        Returns
+        -------
+        str
+        """
+        return _report.explain(self)
+
+    def plot(self, axes=None):
+        """Draw the remedies with their intervals, and the metric against the mixing.
+
+        Parameters
+        ----------
+        axes : two matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        return _report.plot(self, axes)
+
+    def sampler(self, random_state=None):
+        """Sampler of the recommended remedy, ready for a pipeline of imbalanced-learn.
+
+        Where the remedy is class weights or the threshold alone, it leaves the samples as they are.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the draw.
+
+        Returns
+        -------
+        RandomMixSampler or FunctionSampler
+        """
+        from ._pipeline import sampler
+
+        return sampler(self.table.loc[self.best, "mixing"], random_state)
+
+    def pipeline(self, random_state=None):
+        """The recommended classifier, not yet fitted: columns coded, sampler, learner, and threshold where it is moved.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the sampler.
+
+        Returns
+        -------
+        estimator
+            Of scikit-learn and imbalanced-learn, for tables like the one the advice is about.
+        """
+        from ._pipeline import pipeline
+
+        return pipeline(self, random_state)
+
+    def to_json(self):
+        """Everything as one JSON object.
+
+        Returns
+        -------
+        str
+        """
+        return _report.to_json(self)
+
+    def to_html(self):
+        """A report in one page that needs nothing else, neither files nor the network.
+
+        Returns
+        -------
+        str
+        """
+        return _page.to_html(self)
+
+
+def advise(
+    X,
+    y,
+    metric="ba",
+    *,
+    C=1.0,
+    loss="hinge",
+    costs=None,
+    positive=None,
+    categorical="auto",
+    keep=(),
+    standardize=True,
+    check=False,
+    folds=5,
+    repeats=4,
+    draws=None,
+    level=0.9,
+    model_error=None,
+    n_jobs=None,
+    random_state=0,
+    progress=True,
+):
+    """Advice on the class imbalance of a table, for a linear classifier.
+
+    Parameters
+    ----------
+    X : (n, L) array, DataFrame or sparse matrix
+        Features, as an array or as a frame of pandas, polars or pyarrow. Columns of a frame that hold no numbers are
+        categorical, and become one indicator a level. Missing values, and masked ones of a masked array, are imputed
+        (mean, most frequent level); constant columns are left out, and so are a first column that counts the rows and
+        a column that tells the label of every row; all this is reported.
+    y : (n,) array or series
+        Two labels of any type.
+    metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
+        What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, or
+        the mean cost of an error.
+    C : float
+        Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10.
+    loss : {"hinge", "squared_hinge", "logistic"}
+        Loss of the classifier: a linear SVM, the default of LinearSVC, or logistic regression.
+    costs : (float, float), optional
+        Cost of a missed positive and of a false alarm, for ``metric="cost"``.
+    positive : label, optional
+        Label of the positive class; by default the rarer one.
+    categorical : "auto" or list of columns
+        Columns to encode one-hot although they hold numbers.
+    keep : list of columns
+        Columns that are features although they look like an index.
+    standardize : bool
+        Whether the classifier sees numeric columns scaled to unit variance.
+    check : bool
+        Whether to train the classifier on the data too, by repeated stratified cross-validation.
+    folds, repeats : int
+        Of the check.
+    draws : int, optional
+        Draws of the moments behind the intervals: 128, and 32 for the logistic loss, which has no closed forms. They
+        are spread evenly, and their number is rounded up to a power of two.
+    level : float
+        Coverage of the intervals.
+    model_error : float, optional
+        What real classes do to the theory, beside the noise of a sample: the standard deviation of the logarithm of the
+        factor by which it misjudges their distance. By default that of real tables, 0.33 with 25 rows of the rarer
+        class and 0.20 with many; 0 is for Gaussian classes with one covariance.
+    n_jobs : int, optional
+        Workers of the check, as in joblib; by default all cores.
+    random_state : int
+        Seed.
+    progress : bool
+        Whether the check shows a bar.
+
+    Returns
+    -------
+    Advice
+
+    Notes
+    -----
+    Predicted is the mean over training sets of this size of the metric on new data. Its interval has two parts: the
+    class statistics are estimated from the rows at hand, and real classes are not quite those of the theory
+    (``model_error``, found on real tables with a linear SVM and balanced accuracy, and carried over to other metrics).
+    The scatter of one training is not in it. Chapter 15 shows how many of the intervals hold what is measured. Remedies
+    are compared by the first part alone, for they share the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["ill", "well"], [60, 940])
+    >>> X = rng.normal(size=(1000, 40)) + 0.4 * (y == "ill")[:, None]
+    >>> advice = advise(X, y)
+    >>> advice.best
+    ('class weights', 'moved')
+    >>> advice.table["predicted"].unstack(sort=False).round(2)
+    threshold      trained  moved
+    strategy
+    as is             0.72   0.84
+    undersampling     0.78   0.78
+    oversampling      0.81   0.82
+    best mix          0.81   0.82
+    class weights     0.81   0.82
+    """
+    _strict(random_state, standardize=standardize, check=check, progress=progress)
+    draws = (32 if loss == "logistic" else 128) if draws is None else draws
+    options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
+    data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
+    setting = Setting(data.n_pos, data.n_neg, data.D, *options)
+    advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
+    return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
+
+
+def advise_file(
+    path,
+    label,
+    metric="ba",
+    *,
+    C=1.0,
+    loss="hinge",
+    costs=None,
+    positive=None,
+    categorical="auto",
+    drop=(),
+    keep=(),
+    standardize=True,
+    sep=None,
+    encoding=None,
+    decimal=None,
+    thousands=None,
+    na=(),
+    check=False,
+    folds=5,
+    repeats=4,
+    draws=None,
+    level=0.9,
+    model_error=None,
+    n_jobs=None,
+    random_state=0,
+    progress=True,
+):
+    """:func:`rbal.advise` for a table in a file, read once and in bounded memory.
+
+    Parameters
+    ----------
+    path : path
+        CSV file, with a header; also compressed by gzip; or Parquet, where pyarrow is installed.
+    label : str
+        Column of the labels.
+    metric, C, loss, costs, positive, categorical, keep, standardize
+        As in :func:`rbal.advise`.
+    check, folds, repeats, draws, level, model_error, n_jobs, random_state
+        As in :func:`rbal.advise`.
+    drop : list of str
+        Columns to leave out.
+    sep : str, optional
+        Separator of a CSV file; by default the most frequent of , ; | and tab in the header.
+    encoding : str, optional
+        Of a CSV file, utf-8 by default.
+    decimal, thousands : str, optional
+        Marks of decimals (. or ,) and of thousands (, . ' or a space) in the numbers of a CSV file. By default they are
+        recognised, and a note says so; another one where 1,234 could be either.
+    na : list of str
+        Words for missing values, beside the usual ones such as NA, null and ?.
+    progress : bool
+        Whether reading and the check show bars.
+
+    Returns
+    -------
+    Advice
+    """
+    from tqdm.auto import tqdm
+
+    from ._reading import read
+
+    _strict(random_state, standardize=standardize, check=check, progress=progress)
+    draws = (32 if loss == "logistic" else 128) if draws is None else draws
+    options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
+    with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
+        data = read(
+            path, label, positive=positive, categorical=categorical, drop=drop, keep=keep, standardize=standardize,
+            sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na, random_state=random_state,
+            advance=lambda share: bar.update(int(100 * share) - bar.n),
+        )  # fmt: skip
+    setting = Setting(data.n_pos, data.n_neg, data.D, *options)
+    advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
+    return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
+
+
+def _strict(random_state, **switches):
+    """Refuse what only looks like a seed or a truth value."""
+    seeded("random_state", random_state)
+    for name, value in switches.items():
+        flag(name, value)
+
+
+def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
+    """What a setting takes beside the sizes."""
+    one_of("metric", metric, METRICS)
+    one_of("loss", loss, LOSSES)
+    C = number("C", C, *C_RANGE)
+    if model_error is not None:
+        number("model_error", model_error, 0.0)
+    if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
+        raise ValueError("level must be < 1, got 1")
+    for name, value in (("draws", draws), ("folds", folds), ("repeats", repeats)):
+        positive_int(name, value)
+    if min(folds, draws) < 2:
+        raise ValueError(f"folds and draws must be at least 2, got {folds} and {draws}")
+    if metric != "cost":
+        if costs is not None:
+            raise ValueError(f"costs go with metric='cost', got metric={metric!r}")
+        return C, loss, metric, (1.0, 1.0)
+    if costs is None or np.size(costs) != 2:
+        raise ValueError(f"costs must be two numbers, of a missed positive and of a false alarm, got {costs!r}")
+    return C, loss, metric, tuple(number("costs", cost, 0.0, open_low=True) for cost in costs)

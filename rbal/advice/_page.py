@@ -1,0 +1,311 @@
+"""Advice as one HTML page: verdict, threshold, code to copy, a word on probabilities, and then the numbers.
+
+There is no script and no link in it, and everything that came from the table is escaped.
+"""
+
+import html
+import io
+import re
+
+from . import _report
+from ._remedies import RANKING
+from ._report import LEARNERS, NAMES, clean, doing, explain, remedy, summary
+
+MOST_NAMES = 20  # columns that are listed in the code; of more, the label is left out instead
+INK, BAND = "#222221", "#ebebeb"  # of the figure, to be told by the page: it may be dark
+PLAIN = (str, int, float, bool)  # labels that are written as they are
+
+
+def to_html(advice):
+    """The page."""
+    from .. import __version__
+
+    parts = {
+        "verdict": _verdict(advice), "threshold": _paragraphs(threshold(advice)), "figures": _figures(advice),
+        "table": _table(advice), "code": _text(code(advice)), "probabilities": _paragraphs(probabilities(advice)),
+        "words": _paragraphs(*explain(advice).split("\n")[advice.agrees is False :]),  # a warning stands above
+        "summary": _paragraphs(*summary(advice)),
+    }  # fmt: skip
+    return PAGE.format(style=STYLE, version=__version__, **parts)
+
+
+def _text(words):
+    """Words as they are shown; line ends stay."""
+    return "\n".join(html.escape(clean(line)) for line in str(words).split("\n"))
+
+
+def _paragraphs(*lines):
+    return "\n".join(f"<p>{_text(line)}</p>" for line in lines if line)
+
+
+# ---- the verdict
+
+
+def _verdict(advice):
+    """What to train, what to expect of it, and what of doing nothing."""
+    wrong = advice.agrees is False
+    warned = f'<p class="alarm">{_text(explain(advice).split(chr(10))[0])}</p>' if wrong else ""
+    cards = [*_expected(advice, wrong), ("Confidence", advice.confidence, _because(advice))]
+    shown = "".join(
+        f"<div><dt>{_text(head)}</dt><dd><b>{_text(big)}</b><span>{_text(small)}</span></dd></div>"
+        for head, big, small in cards
+    )
+    kind = "verdict disagree" if wrong else "verdict"
+    return f'<section class="{kind}"><h2>{_text(doing(advice))}</h2>{warned}<dl>{shown}</dl></section>'
+
+
+def _expected(advice, wrong):
+    """Numbers of the verdict: predicted ones, or measured ones where the theory is wrong."""
+    row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
+    what = f"{NAMES[advice.metric]} on new data ({LEARNERS[advice.setting.loss]}, C = {advice.setting.C:g})"
+    interval = f"{row['low']:.3f} to {row['high']:.3f} is the {advice.level:.0%} interval"
+    measured = f"{row['measured']:.3f} ± {row['measured_error']:.3f}" if "measured" in advice.table else ""
+    if wrong:
+        cards = [
+            ("Expect", measured, f"{what}; measured by cross-validation, where the theory says {row['expected']:.3f}")
+        ]
+    else:
+        cards = [("Expect", f"{row['predicted']:.3f}", f"{what}; {interval}")]
+        if measured:
+            cards.append(("Measured", measured, f"by cross-validation, where {row['expected']:.3f} is predicted"))
+    if advice.best != ("as is", "trained"):
+        column = "measured" if wrong else "predicted"
+        nothing = f"training on the data as they are, {column}: {_behind(advice, column)}"
+        cards.append(("Doing nothing", f"{plain[column]:.3f}", nothing))
+    return cards
+
+
+def _behind(advice, column):
+    """How much worse the data as they are would do."""
+    sign = -1.0 if advice.metric == "cost" else 1.0
+    gain = sign * (advice.table.loc[advice.best, column] - advice.table.loc[("as is", "trained"), column])
+    if abs(gain) < 0.005 * advice.setting.unit:
+        return "all but the same"
+    return f"{abs(gain):.3f} {'worse' if gain > 0.0 else 'better'}"
+
+
+def _because(advice):
+    data = advice.data
+    said = f"{data.n_pos:,} positive and {data.n_neg:,} negative rows"
+    if advice.agrees is None:
+        return f"{said}; not checked by training (rbal advise --check)"
+    return f"{said}; cross-validation {'agrees' if advice.agrees else 'disagrees'}"
+
+
+# ---- the threshold, and probabilities
+
+
+def threshold(advice):
+    """Where the classifier cuts, in words."""
+    row, data = advice.table.loc[advice.best], advice.data
+    called = (data.n_pos * row["tpr"] + data.n_neg * (1.0 - row["tnr"])) / (data.n_pos + data.n_neg)
+    rates = (
+        f"Predicted: {row['tpr']:.0%} of the positives are found and {row['tnr']:.0%} of the negatives are left in "
+        f"peace, so that {called:.0%} of all rows are called positive."
+    )
+    if advice.agrees is False:
+        rates = ""
+    if advice.metric in RANKING:
+        return (
+            f"The {NAMES[advice.metric]} does not depend on a threshold: the classifier ranks, and where to cut is "
+            f"yours to say. The numbers of the table are for the threshold as trained, a score of zero. {rates}"
+        )
+    if advice.best[1] == "trained":
+        return f"Keep the threshold as trained: predict() cuts at a score of zero. {rates}"
+    return (
+        f"Move it: away from a score of zero, to where the {NAMES[advice.metric]} "
+        f"is {'lowest' if advice.metric == 'cost' else 'best'}. No number is given here, because it belongs to the "
+        "trained classifier: the pipeline below finds it by cross-validation, trying the scores of rows that were held "
+        f"out, and predict() then uses it. {rates}"
+    )
+
+
+def probabilities(advice):
+    """What the probabilities of the recommended classifier are about."""
+    (strategy, _), data = advice.best, advice.data
+    share, odds = data.n_pos / (data.n_pos + data.n_neg), data.n_pos / data.n_neg
+    how = {"as is": "", "class weights": "with class weights"}.get(strategy, "on resampled rows")
+    if advice.setting.loss == "logistic":
+        said = (
+            f"Trained {how}, the probabilities of predict_proba are"
+            if how
+            else "The probabilities of predict_proba are"
+        )
+    else:
+        said = "A linear SVM gives scores (decision_function), not probabilities. Probabilities fitted to them"
+        said += f" {how} are" if how else " are"
+    if not how:
+        return f"{said} those of this table, {share:.1%} of it positive; on another mix of the classes they are off."
+    return (
+        f"{said} those of a balanced problem, not of this table: they take half of the rows as positive, where "
+        f"{share:.1%} are. For this table multiply the odds p/(1−p) of a positive by {odds:.3g}, or calibrate on "
+        "rows in its own mix that were not trained on."
+    )
+
+
+# ---- code to copy
+
+
+def code(advice):
+    """Lines of Python that train what is recommended."""
+    data, setting = advice.data, advice.setting
+    lines = ["import rbal", "", "# X, y: the features and the labels, as they were given here"]
+    if all(isinstance(name, str) for name in data.names):
+        names = f"[{', '.join(map(repr, data.columns))}]"
+        listed = len(data.columns) <= MOST_NAMES and len(names) < 400
+        features = f"table[{names}]" if listed else 'table.drop(columns="label")'
+        lines = [
+            "import pandas as pd", "import rbal", "",
+            'table = pd.read_csv("table.csv")  # your file, with sep= and decimal= as it needs',
+            f'X, y = {features}, table["label"]  # your column of labels',
+        ]  # fmt: skip
+    options = [f"metric={advice.metric!r}", f"C={setting.C!r}", f"loss={setting.loss!r}", f"positive={_label(data)}"]
+    options += [f"costs={setting.costs!r}"] if advice.metric == "cost" else []
+    options += [] if data.standardize else ["standardize=False"]
+    codes = [name for name in data.categorical if _looks_like_numbers(data.rows[0][name])]
+    options += [f"categorical={codes!r}"] if codes else []
+    lines += [
+        f"advice = rbal.advise(X, y, {', '.join(options)})",
+        f"advice.best = {advice.best!r}  # the remedy recommended above",
+        "model = advice.pipeline(random_state=0).fit(X, y)  # then: model.predict(new rows)",
+    ]
+    return "\n".join(lines)
+
+
+def _label(data):
+    return repr(data.positive if type(data.positive) in PLAIN else str(data.positive))
+
+
+def _looks_like_numbers(levels):
+    try:
+        levels.dropna().astype(float)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- figures and numbers
+
+
+def _figures(advice):
+    """Two figures that take their colours from the page."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    from ..plotting import BLUE, SKY, VERMILLION
+
+    inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
+    clear = {"figure.facecolor": "none", "axes.facecolor": "none", "legend.frameon": False}
+    with mpl.rc_context({"svg.hashsalt": "rbal", "svg.fonttype": "path", **inks, **clear}):
+        figures = [Figure(figsize=(width, 3.9), layout="constrained") for width in (4.9, 4.1)]
+        for figure in figures:
+            FigureCanvasSVG(figure)
+        left, right = (figure.subplots() for figure in figures)
+        _report.plot(advice, (left, right))
+        if left.get_legend():  # beside long names there is more room to the left
+            left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
+        drawn = [_svg(figure) for figure in figures]
+    told = f"Predicted {NAMES[advice.metric]}"
+    labels = f"{told} of every remedy, with intervals", f"{told} against the mixture of under- and oversampling"
+    inks = {INK: "currentColor", BAND: "var(--band)", BLUE: "var(--blue)", SKY: "var(--sky)", VERMILLION: "var(--red)"}
+    shown = []
+    for k, (svg, label) in enumerate(zip(drawn, labels, strict=True)):
+        for colour, by_page in inks.items():
+            svg = re.sub(colour, by_page, svg, flags=re.IGNORECASE)
+        svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>figure{k}-", svg)  # one page, two figures: no name twice
+        shown.append(svg.replace("<svg ", f'<svg role="img" aria-label="{_text(label)}" ', 1))
+    return "\n".join(shown)
+
+
+def _svg(figure):
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None})
+    svg = re.sub(r"<metadata>.*?</metadata>", "", out.getvalue(), flags=re.DOTALL)
+    return svg[svg.index("<svg") :]
+
+
+def _table(advice):
+    checked = "measured" in advice.table
+    heads = ["remedy", "predicted", f"{advice.level:.0%} interval", "TPR", "TNR"]
+    heads += ["predicted in a fold", "measured"] if checked else []
+    lines = ["<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead><tbody>"]
+    for row, v in advice.table.iterrows():
+        cells = [
+            remedy(row) + (" ~" if v["as_good"] and row != advice.best else ""),
+            f"{v['predicted']:.3f}", f"{v['low']:.3f} – {v['high']:.3f}", f"{v['tpr']:.3f}", f"{v['tnr']:.3f}",
+        ]  # fmt: skip
+        cells += [f"{v['expected']:.3f}", f"{v['measured']:.3f} ± {v['measured_error']:.3f}"] if checked else []
+        kind = ' class="best"' if row == advice.best else ""
+        lines.append(f"<tr{kind}>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>")
+    return "\n".join([*lines, "</tbody></table>"])
+
+
+LIGHT = """color-scheme: light; --ink: #1f2328; --paper: #ffffff; --soft: #57606a; --line: #d8dee4; --box: #eef6fc;
+  --alarm: #fdf0e8; --code: #f4f6f8; --band: #ebebeb; --blue: #0072b2; --sky: #56b4e9; --red: #c75500;"""
+DARK = """color-scheme: dark; --ink: #e6e9ec; --paper: #15181c; --soft: #a3abb4; --line: #3a4149; --box: #16283a;
+  --alarm: #38220f; --code: #20252b; --band: #2c333b; --blue: #5fb4ec; --sky: #b3dcf7; --red: #f28b3c;"""
+STYLE = f"""
+:root {{ {LIGHT} }}
+@media (prefers-color-scheme: dark) {{ :root {{ {DARK} }} }}
+* {{ box-sizing: border-box }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 1.5rem auto; padding: 0 1rem;
+  color: var(--ink); background: var(--paper); overflow-wrap: anywhere }}
+h1 {{ font-size: 1.1rem; font-weight: 600; color: var(--soft); margin: 0 0 .75rem }}
+h2 {{ font-size: 1.15rem; margin: 2rem 0 .5rem }}
+p {{ margin: .5rem 0; max-width: 46rem }}
+.verdict {{ background: var(--box); border-left: 5px solid var(--blue); border-radius: 4px; padding: 1rem 1.25rem }}
+.verdict h2 {{ font-size: 1.45rem; line-height: 1.3; margin: 0 }}
+.verdict.disagree {{ background: var(--alarm); border-color: var(--red) }}
+.alarm {{ font-weight: 600; color: var(--red) }}
+dl {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .75rem 1.5rem;
+  margin: 1rem 0 0 }}
+dt {{ color: var(--soft); font-size: .85rem }}
+dd {{ margin: 0 }}
+dd b {{ display: block; font-size: 1.45rem; line-height: 1.3; font-variant-numeric: tabular-nums }}
+dd span, small {{ color: var(--soft); font-size: .85rem; line-height: 1.4; display: inline-block }}
+.scroll {{ overflow-x: auto }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal }}
+th, td {{ padding: .25rem .75rem; text-align: right; border-bottom: 1px solid var(--line) }}
+td {{ white-space: nowrap }}
+th:first-child, td:first-child {{ text-align: left; padding-left: .25rem; white-space: normal; min-width: 13rem }}
+tr.best {{ background: var(--box); font-weight: 600 }}
+pre {{ background: var(--code); border: 1px solid var(--line); border-radius: 4px; padding: .75rem 1rem;
+  margin: .5rem 0; overflow-x: auto; font: .85rem/1.5 ui-monospace, monospace; overflow-wrap: normal }}
+pre code {{ user-select: all; font: inherit }}
+.figures {{ display: flex; flex-wrap: wrap; gap: 1rem }}
+.figures svg {{ flex: 4.1 1 20.5rem; width: 100%; min-width: 0; max-width: 36rem; height: auto }}
+.figures svg:first-child {{ flex: 4.9 1 24.5rem }}
+@media (max-width: 30rem) {{ body {{ margin: 1rem auto }} .verdict {{ padding: .75rem 1rem }}
+  .figures svg, .figures svg:first-child {{ flex-basis: 100% }}
+  th, td {{ padding: .25rem .4rem; font-size: .85rem }} td:first-child {{ min-width: 7rem }} }}
+@media print {{ :root {{ {LIGHT} }} body {{ font-size: 11pt; margin: 0; max-width: none }}
+  pre {{ white-space: pre-wrap }} .scroll {{ overflow: visible }}
+  .verdict, pre, svg, tr {{ break-inside: avoid }} h2 {{ break-after: avoid }} }}
+"""
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Advice on an imbalanced table</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{style}</style></head><body><main>
+<h1>Advice on an imbalanced table</h1>
+{verdict}
+<h2>The threshold</h2>
+{threshold}
+<h2>In Python</h2>
+<div class="scroll"><pre><code>{code}</code></pre></div>
+<h2>Probabilities</h2>
+{probabilities}
+<h2>Every remedy</h2>
+<div class="figures">{figures}</div>
+<div class="scroll" role="region" aria-label="Every remedy, in numbers" tabindex="0">{table}</div>
+<p><small>Bold: recommended. ~ as good within one standard error. TPR: share of the positives that are found; TNR:
+share of the negatives that are left in peace.</small></p>
+<h2>Why, and how sure</h2>
+{words}
+<h2>What was read</h2>
+{summary}
+<p><small>Made by rbal {version}. Predicted: mean over training sets of this size; its interval is that of the class
+statistics, and of what the theory errs by on real tables.</small></p>
+</main></body></html>
+"""

@@ -1,0 +1,273 @@
+"""Advice in words, as a figure and as JSON."""
+
+import json
+import math
+import textwrap
+
+import numpy as np
+
+from ._judgement import displaced
+
+WIDTH = 100  # of the text that the command prints
+
+NAMES = {
+    "ba": "balanced accuracy",
+    "f1": "F1",
+    "mcc": "Matthews correlation",
+    "auprc": "area under the precision–recall curve",
+    "auc": "area under the ROC curve",
+    "cost": "cost per sample",
+}
+LEARNERS = {"hinge": "linear SVM", "squared_hinge": "linear SVM with squared hinge", "logistic": "logistic regression"}
+DOING = {
+    "as is": "Train on the data as they are",
+    "undersampling": "Undersample the larger class to the size of the smaller one",
+    "oversampling": "Oversample the smaller class to the size of the larger one",
+    "best mix": "Mix under- and oversampling",
+    "class weights": "Use class weights inverse to the class sizes",
+}
+
+
+def remedy(row):
+    """A remedy in a few words."""
+    strategy, threshold = row
+    return f"{strategy}, threshold moved" if threshold == "moved" else strategy
+
+
+def clean(text):
+    """Text from a file with its control characters and directions of writing as escapes, which no terminal obeys."""
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in str(text))
+
+
+def explain(advice):
+    """Paragraphs: disagreement first, then what to do, why, how much it matters, how sure it is."""
+    parts = [_disagreement(advice)] if advice.agrees is False else [_offset(advice)]
+    parts += [_recommendation(advice), _flat(advice), _confidence(advice)]
+    parts += [f"Note: {clean(note)}" for note in advice.notes]
+    return "\n".join(part for part in parts if part)
+
+
+def _disagreement(advice):
+    table = advice.table
+    gap = (table["measured"] - table["expected"]).abs()
+    worst = gap.idxmax()
+    parts = [
+        "THEORY AND DATA DISAGREE.",
+        _offset(advice),
+        f"Believe the measured column, not the predicted one: for “{remedy(worst)}” the theory expects "
+        f"{table.loc[worst, 'expected']:.3f} and cross-validation measures {table.loc[worst, 'measured']:.3f} ± "
+        f"{table.loc[worst, 'measured_error']:.3f}.",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _offset(advice):
+    """What all remedies are off by, where that is much."""
+    if not displaced(advice):
+        return ""
+    gap = advice.table["measured"] - advice.table["expected"]
+    alike = int((np.sign(gap) == np.sign(advice.offset)).sum())
+    words = {5: "five", 10: "ten"}
+    rows = words.get(len(gap), len(gap))
+    share = f"all {rows}" if alike == len(gap) else f"{alike} of {rows}"
+    verb, by = ("cost", "more") if advice.metric == "cost" else ("score", "higher")
+    by = by if advice.offset > 0.0 else {"more": "less", "higher": "lower"}[by]
+    said = (
+        f"Trained classifiers {verb} {abs(advice.offset):.3f} ± {advice.offset_error:.3f} {by} than predicted, "
+        f"in {share} remedies."
+    )
+    return said if advice.agrees is False else said + " That may be chance, but believe the measured column."
+
+
+def doing(advice):
+    """The recommended remedy as one sentence."""
+    strategy, threshold = advice.best
+    what = DOING[strategy]
+    if strategy == "best mix":
+        what += f" (mixing {advice.table.loc[advice.best, 'mixing']:.2f})"
+    return what + (", and move the threshold." if threshold == "moved" else ".")
+
+
+def _recommendation(advice):
+    row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
+    name = NAMES[advice.metric]
+    said = (
+        f"{doing(advice)} Predicted {name}: {row['predicted']:.3f} "
+        f"({advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f})"
+    )
+    if advice.best != ("as is", "trained"):
+        said += f"; the data as they are would give {plain['predicted']:.3f}"
+    if "measured" in advice.table:
+        said += f"; cross-validation measures {row['measured']:.3f} ± {row['measured_error']:.3f}"
+    said += "."
+    top = advice.table["behind"].idxmin()
+    others = [remedy(r) for r in advice.table.index[advice.table["as_good"]] if r != advice.best]
+    if not row["as_good"] and advice.agrees is not False:
+        said += (
+            f" Predicted best is “{remedy(top)}”, with {advice.table.loc[top, 'predicted']:.3f}: a lead smaller than "
+            "what predictions err by on real tables, so the simpler remedy comes first."
+        )
+    elif others:
+        said += f" As good within one standard error: {'; '.join(others)}."
+    return f"{said} {_reason(advice)}".strip()
+
+
+def _reason(advice):
+    """The part of the theory behind it."""
+    table, (strategy, threshold) = advice.table, advice.best
+    sign = -1.0 if advice.metric == "cost" else 1.0
+    at = sign * table["predicted"]
+    if threshold == "moved":
+        gain = at[advice.best] - at[(strategy, "trained")]
+        lost = at[advice.best] - at[("undersampling", "moved")]
+        said = f"Imbalance mostly displaces the threshold: putting it back is worth {gain:.3f}"
+        if lost > 0.002:
+            said += f", while throwing samples away would cost {lost:.3f}"
+        return said + "."
+    if strategy == "as is":
+        return "At this size and ridge, imbalance does no harm that a remedy would undo."
+    gain = at[advice.best] - at[("as is", "trained")]
+    if gain > 0.002:
+        return f"It restores the balance that the trained threshold needs, which is worth {gain:.3f}."
+    return ""
+
+
+def _flat(advice):
+    low, high, best = advice.mixing_low, advice.mixing_high, advice.mixing
+    if low == 0.0 and high == 1.0:
+        return "If you resample: any mixture of under- and oversampling is within one standard error of the best."
+    return (
+        f"If you resample: the best mixture is {best:.0%} of the way from under- to oversampling; "
+        f"anything from {low:.0%} to {high:.0%} is within one standard error."
+    )
+
+
+def _confidence(advice):
+    data = advice.data
+    said = f"Confidence: {advice.confidence} ({data.n_pos:,} positive and {data.n_neg:,} negative samples"
+    if advice.agrees is not None:
+        checked = ", cross-validation leaves it open" if displaced(advice) else ", checked by cross-validation"
+        said += checked if advice.agrees else ", cross-validation disagrees"
+    return said + ")."
+
+
+def summary(advice):
+    """Lines about the table that was read."""
+    data, setting = advice.data, advice.setting
+    kinds = f"{len(data.numeric)} numeric" + (f", {len(data.categorical)} categorical" if data.categorical else "")
+    lines = [
+        f"{data.n_pos + data.n_neg:,} rows, {len(data.columns)} columns used ({kinds}; {data.D} features); "
+        f"positive: {clean(data.positive)} ({data.n_pos:,}), negative: {clean(data.negative)} ({data.n_neg:,})",
+        f"{LEARNERS[setting.loss]}, C = {setting.C:g}, {'standardised' if data.standardize else 'as they are'}; "
+        f"metric: {NAMES[advice.metric]}",
+    ]
+    if data.imputed:
+        shown = ", ".join(f"{clean(name)} ({count:,})" for name, count in list(data.imputed.items())[:5])
+        more = f" and {len(data.imputed) - 5} more columns" if len(data.imputed) > 5 else ""
+        lines.append(f"missing values imputed: {shown}{more}")
+    if data.dropped:
+        shown = ", ".join(f"{clean(name)} ({why})" for name, why in list(data.dropped.items())[:5])
+        more = f" and {len(data.dropped) - 5} more" if len(data.dropped) > 5 else ""
+        lines.append(f"columns left out: {shown}{more}")
+    return lines
+
+
+def text(advice):
+    """What the command prints."""
+    said = [textwrap.fill(line, WIDTH) for line in explain(advice).split("\n")]
+    return "\n".join([*summary(advice), "", *_table_lines(advice), "", *said])
+
+
+def _table_lines(advice):
+    head = f"{'':32}{'predicted':>10}{f'{advice.level:.0%} interval':>18}"
+    checked = "measured" in advice.table
+    if checked:
+        head += f"{'in a fold':>11}{'measured':>19}"
+    lines = [head]
+    for row, values in advice.table.iterrows():
+        mark = "*" if row == advice.best else ("~" if values["as_good"] else " ")
+        line = f"{mark} {remedy(row):30}{values['predicted']:>10.3f}{values['low']:>10.3f} … {values['high']:.3f}"
+        if checked:
+            line += f"{values['expected']:>11.3f}{values['measured']:>11.3f} ± {values['measured_error']:.3f}"
+        lines.append(line)
+    lines.append("* recommended, ~ as good within one standard error")
+    return lines
+
+
+def plot(advice, axes=None):
+    """Remedies with their intervals, and the metric against the mixing."""
+    import matplotlib.pyplot as plt
+
+    from ..plotting import BLUE, SKY, VERMILLION
+
+    if axes is None:
+        _, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", width_ratios=(1.3, 1.0))
+    left, right = axes
+    table = advice.table[::-1]
+    place = np.arange(len(table))
+    ends = np.abs(table[["low", "high"]].to_numpy().T - table["predicted"].to_numpy())
+    left.errorbar(table["predicted"], place, xerr=ends, fmt="|", color=BLUE, label="predicted")
+    if "measured" in table:
+        left.plot(table["expected"], place - 0.2, "|", color=SKY, label="predicted, in a fold")
+        left.errorbar(
+            table["measured"], place - 0.2, xerr=table["measured_error"], fmt="o", color=VERMILLION, label="measured"
+        )
+    best = list(table.index).index(advice.best)
+    left.axhspan(best - 0.4, best + 0.4, color="0.92", zorder=0)
+    left.set_yticks(place, [remedy(row) for row in table.index])
+    left.set_xlabel(NAMES[advice.metric])
+    if "measured" in table:
+        left.legend(loc="lower left", bbox_to_anchor=(-0.2, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
+    curve = advice.curve
+    right.axvspan(advice.mixing_low, advice.mixing_high, color="0.92", label="within one standard error")
+    right.plot(curve["mixing"], curve["predicted"], color=BLUE, label="predicted")
+    right.fill_between(curve["mixing"], curve["low"], curve["high"], color=BLUE, alpha=0.15, lw=0)
+    right.set_xlabel("mixing (0 under, 1 over)")
+    right.set_ylabel(NAMES[advice.metric])
+    right.margins(y=0.25)  # room for the legend
+    right.legend(loc="lower center", fontsize="small")
+    return left.figure
+
+
+def as_dict(advice):
+    """Everything, as numbers, strings, lists and dicts; NaN as None."""
+    data, setting = advice.data, advice.setting
+    rows = [
+        {"strategy": row[0], "threshold": row[1], **{name: _number(value) for name, value in values.items()}}
+        for row, values in advice.table.iterrows()
+    ]
+    return {
+        "metric": advice.metric,
+        "recommended": {"strategy": advice.best[0], "threshold": advice.best[1]},
+        "confidence": advice.confidence,
+        "agrees": advice.agrees,
+        "offset": None if advice.offset is None else _number(advice.offset),
+        "offset_error": None if advice.offset_error is None else _number(advice.offset_error),
+        "explanation": explain(advice),
+        "notes": list(advice.notes),
+        "mixing": {"best": advice.mixing, "low": advice.mixing_low, "high": advice.mixing_high},
+        "level": advice.level,
+        "table": rows,
+        "classifier": {"loss": setting.loss, "C": setting.C, "standardize": data.standardize},
+        "costs": list(setting.costs) if advice.metric == "cost" else None,
+        "data": {
+            "positive": str(data.positive), "negative": str(data.negative), "n_pos": data.n_pos, "n_neg": data.n_neg,
+            "features": data.D,
+            "numeric": list(map(str, data.numeric)),
+            "categorical": list(map(str, data.categorical)),
+            "imputed": {str(k): v for k, v in data.imputed.items()},
+            "dropped": {str(k): v for k, v in data.dropped.items()},
+        },
+    }  # fmt: skip
+
+
+def _number(value):
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return float(value) if math.isfinite(value) else None
+
+
+def to_json(advice):
+    """One JSON object, strictly so."""
+    lines = json.dumps(as_dict(advice), indent=2, ensure_ascii=False, allow_nan=False).split("\n")
+    return "\n".join(map(clean, lines))  # JSON reads the same escapes

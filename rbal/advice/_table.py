@@ -1,0 +1,412 @@
+"""From a table of any kind to what the theory takes: class sizes, means and covariances of coded columns.
+
+Rows are read once, a block at a time. Numbers are scaled, other columns become one indicator a level; a missing value
+is first coded as an indicator of its own. Means, modes and scales are only known at the end, but imputing and scaling
+are linear in these columns, so that one matrix applied to the accumulated moments does both exactly.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from .._support.frames import as_pandas, factorized, is_time, needs_plain
+from .._support.validation import LARGEST
+from ..moments._estimate import from_covariances, from_rows
+from ._features import Counting, TableError, candidates, features
+from ._numbers import ANYWHERE
+from ._sums import Sums, padded
+
+MOST_LEVELS = 100  # of a categorical column; one with more is an identifier or free text
+MOST_COLUMNS = 10_000  # of which the covariance is held in memory
+MOST_FLOATS = 32_000_000  # of rows held in memory, before they are summed up
+BLOCK_FLOATS = 4_000_000  # coded at once
+FEWEST = 5  # samples of a class below which nothing can be said
+FAR = 1e30  # larger numbers, and so many times larger than the others, are slips or codes for missing values
+KEPT = 4_000  # rows of each class that are kept as they came, for diagnosis and for the check
+
+
+@dataclass
+class Data:
+    """A coded table: sizes, moments, a report of what was done to it, and some of its rows."""
+
+    n_pos: int
+    n_neg: int
+    D: int
+    sample: object
+    positive: object
+    negative: object
+    numeric: list  # names of the columns that were used, as they are in the table
+    categorical: list
+    imputed: dict = field(default_factory=dict)  # column to number of missing values
+    dropped: dict = field(default_factory=dict)  # column to reason
+    standardize: bool = True
+    rows: tuple = ()  # (X, is positive) of the rows that were kept
+    names: list = field(default_factory=list)  # of all columns of the table
+    is_sparse: bool = False
+    is_unusual: bool = False  # as a frame, for scikit-learn
+    notes: list = field(default_factory=list)  # sentences on what was recognised and left out
+
+    @property
+    def columns(self):
+        """Names of all columns that were used."""
+        return [*self.numeric, *self.categorical]
+
+
+def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0, keep=()):
+    """Data of a table in memory."""
+    unusual = needs_plain(X)
+    X, y = as_pandas(with_gaps(X), "X"), _one_dimension(y)
+    if sparse.issparse(X):
+        X = X.tocsr()
+    elif not isinstance(X, pd.DataFrame):
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise TableError(f"X must have two dimensions, got shape {X.shape}")
+        X = pd.DataFrame(X).infer_objects() if X.dtype == object else pd.DataFrame(X)
+    if X.shape[0] != len(y):
+        raise TableError(f"X and y must have as many rows, got {X.shape[0]} and {len(y)}")
+    coder = Coder(categorical, standardize, random_state, keep)
+    size = max(64, BLOCK_FLOATS // max(X.shape[1], 1))
+    for start in range(0, len(y), size):
+        part = slice(start, start + size)
+        coder.add(frame(X, part), y[part])
+    data = coder.finish(positive)
+    data.is_sparse, data.is_unusual = sparse.issparse(X), unusual
+    data.notes += coder.numbers_as_text()
+    return data
+
+
+def _one_dimension(y):
+    y = np.asarray(as_pandas(with_gaps(y), "y"))
+    if y.ndim != 1:
+        raise TableError(f"y must have one dimension, got shape {y.shape}")
+    return y
+
+
+def with_gaps(array):
+    """A masked array as one with missing values in place of its masked ones; anything else as it is."""
+    if not np.ma.isMaskedArray(array):
+        return array
+    if not np.ma.is_masked(array):
+        return np.asarray(array)
+    return array.astype(float if array.dtype.kind in "biuf" else object).filled(np.nan)
+
+
+def frame(X, rows):
+    """Some rows as a DataFrame."""
+    if sparse.issparse(X):
+        return pd.DataFrame(X[rows].toarray())
+    return X.iloc[rows]
+
+
+class Coder:
+    """Codes blocks of rows and adds up their moments, class by class."""
+
+    def __init__(self, categorical="auto", standardize=True, random_state=0, keep=()):
+        self.categorical, self.standardize, self.keep = categorical, standardize, keep
+        self.names, self.forced = None, ()
+        self.keys = {}  # ("value", column), ("missing", column) or (column, level) to its place
+        self.kind, self.origin = {}, {}
+        self.imputed, self.dropped = {}, {}
+        self.classes, self.kept = {}, {}
+        self.notes = []
+        self.counts = {}  # columns that may be an index
+        self.held = 0
+        self.rng = np.random.default_rng(random_state)
+
+    def add(self, block, labels):
+        """Take a DataFrame of features and their labels."""
+        if not len(block):
+            return
+        labels = pd.Series(np.asarray(labels))
+        if labels.isna().any():
+            raise TableError(f"the label is missing in {int(labels.isna().sum())} rows: fill them in or drop them")
+        if self.names is None:
+            self._begin(block)
+        for name, seen in self.counts.items():
+            seen.add(block[name])
+        A = self._coded(block)
+        for label in labels.unique():
+            if label not in self.classes:
+                self.classes[label] = Sums()
+                if len(self.classes) > 2:
+                    raise TableError(_too_many(list(self.classes)))
+            member = (labels == label).to_numpy()
+            self.classes[label].add(A[member])
+            self._keep(label, block[member])
+        self.held += A.size
+        if self.held > MOST_FLOATS:
+            self._sum_up()
+
+    def _begin(self, block):
+        """Decide the kind of each column by the first block."""
+        self.names = list(block.columns)
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise TableError(f"two columns are called {twice!r}: rename one")
+        written = {}
+        for name in self.names:
+            other = written.setdefault(str(name), name)
+            if other is not name:
+                raise TableError(f"columns {_plain(other)!r} and {_plain(name)!r} have one name as text: rename one")
+        for name in self.keep:
+            if name not in self.names:
+                raise TableError(f"there is no column {name!r} to keep: there are {_some(self.names)}")
+        self.counts = {name: Counting(name) for name in candidates(self.names) if name not in self.keep}
+        if not isinstance(self.categorical, str):
+            missing = [name for name in self.categorical if name not in self.names]
+            if missing:
+                raise TableError(f"there is no column {missing[0]!r} to be categorical: there are {_some(self.names)}")
+            self.forced = tuple(self.categorical)
+        elif self.categorical != "auto":
+            raise TableError(f"categorical must be 'auto' or a list of columns, got {self.categorical!r}")
+        for name in self.names:
+            column = block[name]
+            if is_time(column):
+                self.kind[name], self.dropped[name] = "dropped", "dates: turn them into numbers to use them"
+            elif pd.api.types.is_complex_dtype(column):
+                raise TableError(f"column {name!r} holds complex numbers: take real features from it")
+            elif name in self.forced or not (
+                pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
+            ):
+                self.kind[name] = "unknown" if column.isna().all() and name not in self.forced else "category"
+            else:
+                self.kind[name] = "unknown" if column.isna().all() else "number"
+
+    def _coded(self, block):
+        """Columns of numbers, of missing values and of levels, for one block."""
+        if list(block.columns) != self.names:
+            raise TableError("all blocks of rows must have the same columns")
+        parts, numbers = [], []
+        for name in self.names:
+            column = block[name]
+            if self.kind[name] == "unknown" and column.notna().any():
+                self.kind[name] = "number" if pd.api.types.is_numeric_dtype(column) else "category"
+            if self.kind[name] == "unknown":  # empty so far
+                self.imputed[name] = self.imputed.get(name, 0) + len(block)
+                parts.append((self._place(("missing", name)), np.ones(len(block))))
+            elif self.kind[name] == "number":
+                numbers.append(name)
+            elif self.kind[name] == "category":
+                parts += self._levels(name, column)
+        if numbers:
+            parts += self._numbers(numbers, block)
+        A = np.zeros((len(block), len(self.keys)))
+        for place, column in parts:
+            A[:, place] += column  # += : levels 1 and "1" are the same
+        return A
+
+    @property
+    def n(self):
+        """Number of rows."""
+        return sum(sums.n for sums in self.classes.values())
+
+    def _place(self, key):
+        return self.keys.setdefault(key, len(self.keys))
+
+    def _numbers(self, names, block):
+        """Scaled numbers, and indicators of the missing ones."""
+        values = np.empty((len(block), len(names)))
+        for j, name in enumerate(names):
+            values[:, j] = self._as_numbers(name, block[name])
+        missing = np.isnan(values)
+        if np.isinf(values).any():
+            name = names[int(np.argmax(np.isinf(values).any(axis=0)))]
+            raise TableError(f"column {name!r} holds infinite values: replace them or leave them empty")
+        for j, name in enumerate(names):
+            if name not in self.origin:
+                self.origin[name] = _middle_and_width(values[~missing[:, j], j])
+            _check_extremes(name, values[~missing[:, j], j], *self.origin[name])
+        if (np.abs(values) > LARGEST).any():
+            j = int(np.argmax((np.abs(values) > LARGEST).any(axis=0)))
+            raise TableError(
+                f"column {names[j]!r} holds {np.nanmax(np.abs(values[:, j])):g}, more than {LARGEST:g}, "
+                "whose square is no number: correct it, or divide the column by its scale"
+            )
+        origin = np.array([self.origin[name] for name in names])
+        values = (values - origin[:, 0]) / origin[:, 1]
+        parts = []
+        for j, name in enumerate(names):
+            parts.append((self._place(("value", name)), np.where(missing[:, j], 0.0, values[:, j])))
+            if missing[:, j].any():
+                self.imputed[name] = self.imputed.get(name, 0) + int(missing[:, j].sum())
+                parts.append((self._place(("missing", name)), missing[:, j]))
+        return parts
+
+    def relabel(self, new):
+        """Give the classes other labels."""
+        self.classes = {new[label]: sums for label, sums in self.classes.items()}
+        self.kept = {new[label]: kept for label, kept in self.kept.items()}
+
+    def numbers_as_text(self):
+        """Sentences on columns of text that hold numbers, as a word for missing values leaves them."""
+        from ._texts import written_numbers
+
+        said = []
+        for name in self.names:
+            if self.kind[name] == "number" or name in self.forced:
+                continue
+            example = written_numbers(pd.concat([kept[0][name] for kept in self.kept.values()]))
+            if example is not None:
+                said.append(
+                    f"Column {_plain(name)!r} holds numbers as text (and {example!r}), and is not taken as numbers: "
+                    "convert it, for example with pandas.to_numeric(column, errors='coerce')."
+                )
+        return said
+
+    def _as_numbers(self, name, column):
+        try:
+            return column.to_numpy(dtype=float, na_value=np.nan)
+        except (TypeError, ValueError):
+            found = pd.to_numeric(column, errors="coerce")
+            bad = column[found.isna() & column.notna()]
+            raise TableError(
+                f"column {name!r} begins with numbers but holds {_plain(bad.iloc[0])!r} further on: "
+                "correct it, or name it as categorical"
+            ) from None
+
+    def _levels(self, name, column):
+        """One indicator a level."""
+        parts = []
+        codes, levels = factorized(column, name)
+        if (codes < 0).any():
+            self.imputed[name] = self.imputed.get(name, 0) + int((codes < 0).sum())
+            parts.append((self._place(("missing", name)), codes < 0))
+        known = sum(1 for key in self.keys if key[0] == "level" and key[1] == name)
+        for k, level in enumerate(levels):
+            key = ("level", name, str(level))
+            known += key not in self.keys
+            if known > MOST_LEVELS:
+                self.kind[name] = "dropped"
+                self.dropped[name] = f"more than {MOST_LEVELS} levels: an identifier, or text"
+                self.imputed.pop(name, None)
+                return []
+            parts.append((self._place(key), codes == k))
+        return parts
+
+    def _sum_up(self):
+        if len(self.keys) > MOST_COLUMNS:
+            raise TableError(
+                f"{len(self.keys):,} coded columns in more rows than fit in memory: select at most {MOST_COLUMNS:,}"
+            )
+        for sums in self.classes.values():
+            sums.summed(len(self.keys))
+        self.held = 0
+
+    def _keep(self, label, block):
+        """A random sample of the rows of each class, as they came."""
+        rank = self.rng.random(len(block))
+        old = self.kept.get(label)
+        if old is not None:
+            block, rank = pd.concat([old[0], block]), np.concatenate([old[1], rank])
+        if len(block) > KEPT:
+            chosen = np.sort(np.argpartition(rank, KEPT)[:KEPT])
+            block, rank = block.iloc[chosen], rank[chosen]
+        self.kept[label] = block, rank
+
+    def finish(self, positive=None):
+        """Moments of the coded table."""
+        pos, neg = self._labels(positive)
+        T, numeric, categorical = features(self)
+        K, D = T.shape
+        sums = [self.classes[label] for label in (pos, neg)]
+        if all(s.products is None for s in sums) and sums[0].n + sums[1].n - 2 < D:
+            sample = from_rows(*(s.rows(K) @ T for s in sums))
+        else:
+            if K > MOST_COLUMNS:
+                raise TableError(f"{K:,} coded columns and more rows: select at most {MOST_COLUMNS:,} columns")
+            sample = from_covariances(sums[0].n, sums[1].n, *self._moments(sums, T))
+            if sample.outside > 1e-6 * (sample.outside + sample.shift @ sample.shift):
+                self.notes.insert(0, "LEAK? Some columns together tell the label of every row: look for those that do.")
+        rows = self._rows(pos, neg, numeric, categorical)
+        return Data(
+            sums[0].n, sums[1].n, D, sample, _plain(pos), _plain(neg), numeric, categorical, self.imputed, self.dropped,
+            self.standardize, rows, self.names, notes=self.notes,
+        )  # fmt: skip
+
+    def _rows(self, pos, neg, numeric, categorical):
+        """Rows that were kept: numbers as floats and levels as strings, with NaN where they are missing."""
+        kept = [self.kept[label][0] for label in (pos, neg)]
+        both = pd.concat(kept)
+        columns = {name: both[name].to_numpy(dtype=float, na_value=np.nan) for name in numeric}
+        for name in categorical:
+            levels = both[name].astype(object)
+            columns[name] = levels.where(levels.isna(), levels.map(str)).where(levels.notna(), np.nan).to_numpy(object)
+        rows = pd.DataFrame({name: columns[name] for name in self.names if name in columns})
+        return rows.astype(dict.fromkeys(categorical, object)), np.repeat([True, False], [len(k) for k in kept])
+
+    def _labels(self, positive):
+        if not self.classes:
+            raise TableError("the table has no rows")
+        if len(self.classes) == 1:
+            raise TableError(f"the label is always {_plain(next(iter(self.classes)))!r}: two classes are needed")
+        few = min(self.classes, key=lambda label: self.classes[label].n)
+        if self.classes[few].n < FEWEST:
+            raise TableError(
+                f"label {_plain(few)!r} has {self.classes[few].n} rows: "
+                f"at least {FEWEST} are needed, and 30 to be of use"
+            )
+        if positive is not None:
+            few = next((label for label in self.classes if label == positive or str(label) == str(positive)), None)
+            if few is None:
+                shown = " and ".join(repr(_plain(label)) for label in self.classes)
+                raise TableError(f"positive must be one of the labels, {shown}, got {positive!r}")
+        elif len({sums.n for sums in self.classes.values()}) == 1:
+            few = max(self.classes, key=lambda label: (str(type(label)), label))  # as many of both: the larger label
+        return few, next(label for label in self.classes if label != few)
+
+    def _moments(self, sums, T):
+        """Difference of the means and both covariances of the features."""
+        means, covariances = [], []
+        for s in sums:
+            s.summed(T.shape[0])
+            mean = padded(s.total, T.shape[0]) / s.n
+            products = padded(s.products, T.shape[0])
+            cov = (T.T @ (T.T @ (products / s.n - np.outer(mean, mean))).T) * (s.n / (s.n - 1))
+            means.append(T.T @ mean)
+            covariances.append(0.5 * (cov + cov.T))
+            s.products = None
+        return means[0] - means[1], *covariances
+
+
+def _middle_and_width(values):
+    """Mean and deviation of what is there, by which numbers of any size are brought to order 1."""
+    if not values.size:
+        return 0.0, 1.0
+    size = np.abs(values).max() or 1.0  # so that no square overflows
+    middle, width = (values / size).mean(), (values / size).std()
+    return size * middle, size * width if width > 1e-12 * abs(middle) else size
+
+
+def _check_extremes(name, values, middle, width):
+    """Refuse a huge cell beside which all others are nothing: no mean and no variance is left of them."""
+    sizes = np.abs(values)
+    largest = sizes.max(initial=0.0)
+    if largest < FAR:
+        return
+    typical = np.median(sizes[sizes > 0.0])
+    if largest / FAR > typical or largest / FAR > width + abs(middle):
+        cell = values[np.argmax(sizes)]
+        raise TableError(
+            f"column {_plain(name)!r} holds {cell:g}, beside which its other values vanish: correct it, leave it "
+            f"empty, or read it as missing (--na {cell:g})"
+        )
+
+
+def _too_many(labels):
+    shown = ", ".join(map(repr, map(_plain, labels[:3])))
+    said = f"the label takes more than two values ({shown}, …): choose two classes, or code one against the rest"
+    words = [label for label in labels if isinstance(label, str) and label in ANYWHERE]
+    return f"{said}; where {words[0]!r} means that it is missing, leave these rows out" if words else said
+
+
+def _plain(label):
+    """A label as Python's own type, for messages and reports."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _some(names):
+    shown = ", ".join(repr(_plain(name)) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

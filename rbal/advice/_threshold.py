@@ -1,0 +1,294 @@
+"""The threshold of a classifier, searched at the scores themselves."""
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.utils import assert_all_finite, metadata_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
+
+from .._support.validation import number, one_of, positive_int
+
+NODES = 16  # of the smoothing, of equal probability
+
+
+def of_rates(tpr, fpr, share, metric, costs=(1.0, 1.0)):
+    """The metric of a confusion matrix, more is better."""
+    if metric == "ba":
+        return 0.5 * (tpr + 1.0 - fpr)
+    tp, fp, fn, tn = share * tpr, (1 - share) * fpr, share * (1 - tpr), (1 - share) * (1 - fpr)
+    if metric == "cost":
+        return -(costs[0] * fn + costs[1] * fp)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if metric == "f1":
+            value = 2 * tp / (2 * tp + fp + fn)
+        else:
+            value = (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return np.where(np.isfinite(value), value, 0.0)
+
+
+def best_cut(scores, positive, metric, costs=(1.0, 1.0), weight=None):
+    """Threshold above which to answer "positive", and the metric of the scores there.
+
+    Every threshold that tells the scores apart is tried: halfway between neighbours, and beyond both ends. So an
+    outlier is one score among many, however far out it lies. The rates are smoothed over the width of a kernel estimate
+    of the density of each class, which a threshold from few samples needs: that of the bare scores misses the best by
+    two to three times as much. The time is that of sorting.
+
+    Parameters
+    ----------
+    scores : (n,) array
+    positive : (n,) array of bool
+    metric : {"ba", "f1", "mcc", "cost"}
+    costs : (float, float)
+        Of a missed positive and of a false alarm.
+    weight : (n,) array, optional
+        What each sample counts.
+
+    Returns
+    -------
+    (float, float)
+    """
+    weight = np.ones(len(scores)) if weight is None else weight
+    known = np.unique(scores[weight > 0.0])
+    middle = 0.5 * known[:-1] + 0.5 * known[1:]
+    middle = np.where(middle < known[1:], middle, known[:-1])  # of two numbers without one between them, the smaller
+    cuts = np.concatenate([[-np.inf], middle, [np.inf]])
+    share = float(weight[positive].sum() / weight.sum())
+    smooth, bare = [], []
+    for member in (positive, ~positive):
+        s, above = _survival(scores[member], weight[member])
+        width = _width(s)
+        nodes = width * ndtri((np.arange(NODES) + 0.5) / NODES) if width else [0.0]
+        smooth.append(sum(above(cuts + z) for z in nodes) / len(nodes))
+        bare.append(above)
+    best = cuts[np.argmax(of_rates(*smooth, share, metric, costs))]
+    return float(best), float(of_rates(*(above(best) for above in bare), share, metric, costs))
+
+
+def _survival(s, weight):
+    """Sorted scores of a class, and the share of it above a threshold."""
+    order = np.argsort(s, kind="stable")
+    s, below = s[order], np.concatenate([[0.0], np.cumsum(weight[order])])
+    return s, lambda cut: 1.0 - below[np.searchsorted(s, cut, side="right")] / below[-1]
+
+
+def _width(s):
+    """Silverman's width of a kernel, from the middle half of sorted scores; 0 where half of them are one number."""
+    spread = min(s.std(), np.subtract(*np.percentile(s, [75, 25])) / 1.34)
+    return 0.9 * spread * len(s) ** -0.2
+
+
+def _has(method):
+    """Whether the classifier within has this method."""
+
+    def has(self):
+        getattr(getattr(self, "estimator_", self.estimator), method)
+        return True
+
+    return available_if(has)
+
+
+class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier with the threshold that is best for a metric on scores out of its training folds.
+
+    It does what :class:`sklearn.model_selection.TunedThresholdClassifierCV` does, with two differences. Thresholds are
+    not spread evenly between the extreme scores, where one outlier leaves none in between, but lie at the scores. And
+    the scores of all folds are pooled, so that each fold need not hold enough of the rare class.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``decision_function``, which is taken first, or ``predict_proba``.
+    metric : {"ba", "f1", "mcc", "cost"}
+        What is to be best: balanced accuracy, F1, Matthews correlation or, with minus its sign, the mean cost.
+    costs : (float, float)
+        Of a missed positive and of a false alarm, for ``metric="cost"``.
+    pos_label : label, optional
+        Label of the positive class; by default the second of the sorted two.
+    cv : int or splitter
+        Folds: stratified ones, as many as the smaller class allows at most; or as scikit-learn takes them.
+    n_jobs : int, optional
+        Workers, as in joblib.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Trained on all samples.
+    best_threshold_ : float
+        Scores above it are answered "positive".
+    best_score_ : float
+        The metric there, of the scores out of the training folds.
+    classes_ : (2,) array
+        Labels.
+    n_features_in_ : int
+        Number of features seen.
+    feature_names_in_ : array
+        Their names, when X has any.
+    """
+
+    def __init__(self, estimator, *, metric="ba", costs=(1.0, 1.0), pos_label=None, cv=5, n_jobs=None):
+        self.estimator = estimator
+        self.metric = metric
+        self.costs = costs
+        self.pos_label = pos_label
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y, **params):
+        """Find the threshold by cross-validation, and train on all samples.
+
+        Parameters
+        ----------
+        X : table of n rows
+        y : (n,) array
+            Two labels.
+        **params : dict
+            For the ``fit`` of the classifier, by rows where they are as long as y. Where ``sample_weight`` is among
+            them (or ``step__sample_weight`` of a pipeline), it counts in the metric too.
+
+        Returns
+        -------
+        self
+        """
+        one_of("metric", self.metric, ("ba", "f1", "mcc", "cost"))
+        costs = tuple(number("costs", cost, 0.0, open_low=True) for cost in self.costs)
+        X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        if (kind := type_of_target(y, input_name="y")) != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        self.classes_, counts = np.unique(y, return_counts=True)
+        if len(self.classes_) < 2:
+            raise ValueError("y must hold two classes, got 1 class")
+        weights = [value for name, value in params.items() if name.split("__")[-1] == "sample_weight"]
+        weight = _check_sample_weight(weights[0] if weights else None, y, dtype=float, ensure_non_negative=True)
+        where = weight > 0.0
+        positive = y == self.classes_[self._positive()]
+        if len(np.unique(positive[where])) < 2:
+            raise ValueError("sample_weight must leave samples of both classes, got those of one class")
+        scores = cross_val_predict(
+            self.estimator, X, y, cv=self._folds(counts), n_jobs=self.n_jobs, method=self._method(), params=params
+        )
+        self.best_threshold_, self.best_score_ = best_cut(
+            self._one_sided(scores)[where], positive[where], self.metric, costs, weight[where]
+        )
+        if get_config()["enable_metadata_routing"]:
+            params = metadata_routing.process_routing(self, "fit", **params).estimator.fit
+        self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def get_metadata_routing(self):
+        """How metadata reach the classifier.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        mapping = metadata_routing.MethodMapping().add(caller="fit", callee="fit")
+        router = metadata_routing.MetadataRouter(owner=type(self).__name__)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+    def _folds(self, counts):
+        if not isinstance(self.cv, (int, np.integer)):
+            return self.cv
+        folds = min(positive_int("cv", self.cv), int(counts.min()))
+        if folds < 2:
+            raise ValueError(
+                f"cv must be at least 2, and so must the samples of each class, got {self.cv} and {counts.min()}"
+            )
+        return StratifiedKFold(folds)
+
+    def _method(self):
+        return "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
+
+    def _positive(self):
+        """Place of the positive label among the two; one that was read from a file may be text for a number."""
+        if self.pos_label is None:
+            return 1
+        for same in (lambda label: label == self.pos_label, lambda label: str(label) == str(self.pos_label)):
+            for place, label in enumerate(self.classes_.tolist()):
+                if same(label):
+                    return place
+        raise ValueError(f"pos_label must be one of {self.classes_.tolist()}, got {self.pos_label!r}")
+
+    def _one_sided(self, scores):
+        """Scores of which the larger speak for the positive class."""
+        place = self._positive()
+        if scores.ndim == 2:
+            return scores[:, place]
+        return scores if place == 1 else -scores
+
+    def predict(self, X):
+        """Labels: the positive class where its score is above the threshold.
+
+        Parameters
+        ----------
+        X : table of n rows
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        scores = self._one_sided(getattr(self.estimator_, self._method())(X))
+        place = self._positive()
+        return self.classes_[np.where(scores > self.best_threshold_, place, 1 - place)]
+
+    @_has("decision_function")
+    def decision_function(self, X):
+        """Scores of the classifier, whatever the threshold.
+
+        Parameters
+        ----------
+        X : table of n rows
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    @_has("predict_proba")
+    def predict_proba(self, X):
+        """Probabilities of the classifier, whatever the threshold.
+
+        Parameters
+        ----------
+        X : table of n rows
+
+        Returns
+        -------
+        (n, 2) array
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    @_has("predict_log_proba")
+    def predict_log_proba(self, X):
+        """Logarithms of the probabilities.
+
+        Parameters
+        ----------
+        X : table of n rows
+
+        Returns
+        -------
+        (n, 2) array
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags = self.estimator.__sklearn_tags__().input_tags
+        return tags

@@ -1,0 +1,28 @@
+"""Trials: a grid of settings, each repeated with random numbers of its own, on as many cores as there are.
+
+:func:`run` calls a trial for every cell of a grid and collects a tidy table; :func:`summary` averages it; :func:`train`
+is the trial that the book repeats most. A trial's random numbers follow from the root seed, the content of its cell and
+its number, and from nothing else: neither the order, the number of workers nor the rest of the grid changes a result.
+"""
+
+from ._trials import (
+    PROVENANCE,
+    SharedTest,
+    TrialError,
+    generator,
+    run,
+    shared_test,
+    summary,
+    train,
+)
+
+__all__ = [
+    "PROVENANCE",
+    "SharedTest",
+    "TrialError",
+    "generator",
+    "run",
+    "shared_test",
+    "summary",
+    "train",
+]

@@ -1,0 +1,543 @@
+r"""Trials: a grid of settings, each repeated with random numbers of its own, on as many cores as there are.
+
+:func:`run` calls a trial for every cell of a grid and collects a tidy table; :func:`summary` averages it; :func:`train`
+is the trial that the book repeats most. A trial's random numbers follow from the root seed, the content of its cell and
+its number, and from nothing else: neither the order, the number of workers nor the rest of the grid changes a result.
+"""
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import json
+import math
+import pickle
+import sys
+import time
+import traceback
+from typing import NamedTuple
+
+import joblib
+import numpy as np
+import pandas as pd
+from joblib.parallel import get_active_backend
+from scipy.stats import rankdata
+from threadpoolctl import ThreadpoolController, threadpool_limits
+from tqdm.auto import tqdm
+
+from .._support.validation import flag, number, one_of, positive_int, real_array
+from ..learners import LinearSVM, SphericalPerceptron
+from ._store import describe, opened
+
+PROVENANCE = ("trial", "seed", "seconds")
+
+
+class TrialError(RuntimeError):
+    """A trial failed; its own error is the cause. What was finished before is in the store."""
+
+
+def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
+    """Repeat a trial in every cell of a grid.
+
+    Parameters
+    ----------
+    trial : callable
+        ``trial(rng, **cell)`` returns a dict of numbers, always of the same names; an array of one dimension may stand
+        for a number, and is kept as a list. It draws from ``rng`` alone. What is the same in all cells is bound with
+        ``functools.partial``.
+    grid : dict or list of dict
+        Values of each name, of which all combinations are run; or the cells themselves. Values are numbers, strings,
+        booleans or None.
+    trials : int
+        Repetitions of each cell.
+    seed : int
+        Root of all random numbers, >= 0.
+    store : path, optional
+        File that takes each result as it comes. What it already holds is not run again, so that an interrupted run
+        continues, and a larger grid or more trials cost only what is new. It knows a trial by its name and its bound
+        arguments: start a new one when you change its code.
+    n_jobs : int, optional
+        Workers of joblib; by default what :func:`joblib.parallel_config` says, which also selects a cluster.
+    progress : bool
+        Whether to show a bar.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a cell and trial, in the order of the grid: its values, ``trial``, what the trial returned, ``seed``
+        (see :func:`generator`) and ``seconds``. ``attrs`` holds versions, the root seed, the trial's name and when the
+        run was started.
+
+    Raises
+    ------
+    TrialError
+        When a trial raises or returns something else than numbers. Results that were finished stay in the store.
+
+    Examples
+    --------
+    >>> def mean_of(rng, n, scale):
+    ...     return {"mean": scale * rng.normal(size=n).mean()}
+    >>> table = run(mean_of, {"n": [10, 1000], "scale": [1.0, 2.0]}, trials=50, progress=False)
+    >>> len(table)
+    200
+    >>> summary(table, by="n").round(3)[["n", "mean_se", "count"]]
+          n  mean_se  count
+    0    10    0.053    100
+    1  1000    0.005    100
+    """
+    trials, seed = positive_int("trials", trials), _checked_seed(seed)
+    flag("progress", progress)
+    cells = _cells(grid)
+    keys = [_key(cell, k) for cell in cells for k in range(trials)]
+    jobs = dict(zip(keys, itertools.product(cells, range(trials)), strict=True))
+    header = describe(trial, seed)
+    with opened(store, header) as (done, append, started):
+        todo = [(trial, seed, key, *jobs[key]) for key in keys if key not in done]
+        _finish(todo, done, append, n_jobs, tqdm(total=len(keys), initial=len(keys) - len(todo), disable=not progress))
+    table = pd.DataFrame([_row(jobs[key], done[key]) for key in keys])
+    provenance = {name: header[name] for name in ("trial", "seed", "rbal", "numpy", "python")}
+    table.attrs = {**provenance, "started": started, "grid": list(cells[0])}
+    return table
+
+
+def summary(table, by=None):
+    """Mean and standard error of what the trials returned, for every cell.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From :func:`run`.
+    by : str or list of str, optional
+        Columns that define a cell; by default all names of the grid.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a cell: its values, for every output ``x`` the mean as ``x`` and the standard error of the mean as
+        ``x_se``, and the number of trials as ``count``. A NaN in any trial makes its mean NaN. Lists are left out.
+
+    Notes
+    -----
+    Dots with error bars are one line: ``s = summary(table)``, then
+    ``ax.errorbar(s.alpha_neg, s.ba, s.ba_se, fmt="o")``.
+
+    The error is that of trials which are independent of each other. Where all are tested on the same images, use
+    :func:`shared_test`.
+    """
+    names = list(table.attrs.get("grid", []))
+    if by is None and "grid" not in table.attrs:
+        raise ValueError("by must name the columns that define a cell: this table does not know its grid")
+    by = names if by is None else [by] if isinstance(by, str) else list(by)
+    if missing := [name for name in by if name not in table]:
+        raise ValueError(f"by must name columns of the table, got {missing[0]!r}")
+    numeric = table.select_dtypes(["number", "bool"]).columns
+    outputs = [name for name in numeric if name not in (*names, *by, *PROVENANCE)]
+    rows = []
+    for values, part in table.groupby(by, sort=False, dropna=False) if by else [((), table)]:
+        row = dict(zip(by, values, strict=True))
+        for name in outputs:
+            row[name], row[f"{name}_se"] = _mean_and_error(part[name].to_numpy(float))
+        rows.append({**row, "count": len(part)})
+    return pd.DataFrame(rows)
+
+
+class SharedTest(NamedTuple):
+    """Mean over trials that share a test set, and its standard error from both."""
+
+    mean: float
+    se: float  # of both parts, of_trials and of_test, added in squares
+    of_trials: float  # because training sets were drawn: what other trials on this test set would change
+    of_test: float  # because the test set was drawn: what other test samples would change, for any number of trials
+
+
+def shared_test(values, y=None):
+    r"""Mean of what several trials say of one test set, with the error of the trials and that of the test set.
+
+    More trials do not make a small test set larger. With :math:`v_{ti}` what trial t says of sample i, both drawn at
+    random, the error of the mean has two parts: the scatter of the trials over their number, and the scatter of the
+    samples, each averaged over trials, over their number. What scatters without regard to either would be counted in
+    both, and is taken out of the second. Classes are averaged with equal weight, so that with answers right or wrong
+    the mean is the balanced accuracy.
+
+    Parameters
+    ----------
+    values : (n_trials, n_test) array
+        For every trial and test sample a number: whether the answer is right, or the loss. At least two trials.
+    y : (n_test,) array, optional
+        Class of each test sample, at least two of each; by default all are of one class.
+
+    Returns
+    -------
+    SharedTest
+        ``mean, se, of_trials, of_test``.
+
+    Examples
+    --------
+    Two trials that agree on every sample: all of the error is that of the test set.
+
+    >>> right = [[1, 1, 1, 0, 1, 0], [1, 1, 1, 0, 1, 0]]
+    >>> found = shared_test(right, [1, 1, 1, 1, -1, -1])
+    >>> print(f"{found.mean:.3f} ± {found.se:.3f}, of trials {found.of_trials:.3f}")
+    0.625 ± 0.280, of trials 0.000
+    """
+    values = real_array("values", values, ndim=2)
+    n_trials, n_test = values.shape
+    y = np.zeros(n_test) if y is None else np.asarray(y)
+    if y.shape != (n_test,):
+        raise ValueError(f"y must give the class of each of {n_test} test samples, got shape {y.shape}")
+    classes, sizes = np.unique(y, return_counts=True)
+    if n_trials < 2 or not n_test or sizes.min() < 2:
+        raise ValueError(f"values must hold two trials and two samples of each class at least, got {values.shape}")
+    means, of_test = np.zeros(n_trials), 0.0
+    for label in classes:
+        own = values[:, y == label]
+        n, of_trial, of_sample = own.shape[1], own.mean(axis=1), own.mean(axis=0)
+        rest = own - of_trial[:, None] - of_sample + own.mean()
+        by_chance = np.sum(rest**2) / ((n_trials - 1) * (n - 1)) / n_trials
+        means += of_trial / len(classes)
+        of_test += (of_sample.var(ddof=1) - by_chance) / n / len(classes) ** 2
+    of_trials = means.var(ddof=1) / n_trials
+    of_test = max(of_test, 0.0)  # an unbiased estimate of what is not there may be less than nothing
+    return SharedTest(float(means.mean()), *(math.sqrt(v) for v in (of_trials + of_test, of_trials, of_test)))
+
+
+def generator(seed, key):
+    """Random numbers of one row of a table, to repeat that trial alone.
+
+    Parameters
+    ----------
+    seed : int
+        Root seed of the run: ``table.attrs["seed"]``.
+    key : str
+        The row's ``seed``: the spawn key of its :class:`numpy.random.SeedSequence`, eight hexadecimal digits a word.
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Examples
+    --------
+    >>> table = run(lambda rng, n: {"first": rng.random()}, {"n": [1, 2]}, trials=2, progress=False)
+    >>> bool(generator(0, table.seed[3]).random() == table["first"][3])
+    True
+    """
+    words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=words))
+
+
+def train(
+    rng,
+    *,
+    classes,
+    alpha_pos,
+    alpha_neg,
+    kappa=1.0,
+    model="perceptron",
+    lam=None,
+    weight_pos=1.0,
+    weight_neg=1.0,
+    sat="largest_margin",
+    n_test=5000,
+    answers=False,
+):
+    """Standard trial: draw a training set, train on it, measure on fresh samples.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    classes : Classes or Images
+        What to draw from, of ``rbal.datasets``.
+    alpha_pos, alpha_neg : float
+        Class sizes over L; each class has ``round(alpha L)`` samples, and at least one.
+    kappa : float
+        Margin of the perceptron; an SVM has margin 1.
+    model : {"perceptron", "svm"}
+        :class:`rbal.SphericalPerceptron` or :class:`rbal.LinearSVM`.
+    lam : float
+        Ridge of the SVM.
+    weight_pos, weight_neg : float
+        Factors on the loss of each class, as in :func:`rbal.solve`.
+    sat : {"largest_margin", "typical"}
+        Which weights to take where zero loss is possible, as in :class:`rbal.SphericalPerceptron`.
+    n_test : int
+        Test samples of each class, where ``classes`` has no test set of its own.
+    answers : bool
+        Whether to tell, as ``right``, which samples of that test set were answered right; see :func:`shared_test`.
+
+    Returns
+    -------
+    dict
+        Order parameters ``q, r, b``; ``train_loss, train_error``, means over the training set with its weights;
+        on the balanced test set ``gen_loss`` (of margin ``kappa``), ``gen_loss_0`` (of margin 0), ``gen_error``, the
+        rates ``tpr, tnr``, their mean ``ba``, and ``auc``; ``multiplier`` and ``kkt_residual`` of the perceptron (NaN
+        for an SVM). They bear the names of what :func:`rbal.solve` and :class:`rbal.Metrics` predict.
+    """
+    n_test = positive_int("n_test", n_test)
+    n_pos, n_neg = _size("alpha_pos", alpha_pos, classes), _size("alpha_neg", alpha_neg, classes)
+    X, y = classes.sample(n_pos, n_neg, rng)
+    weight = np.where(
+        y > 0,
+        number("weight_pos", weight_pos, 0.0, open_low=True),
+        number("weight_neg", weight_neg, 0.0, open_low=True),
+    )
+    if model == "svm":
+        learner = LinearSVM(lam=_ridge(lam, kappa), n_states=classes.n_states)
+    else:
+        one_of("model", model, ("perceptron", "svm"))
+        if lam is not None:
+            raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
+        start = int(rng.integers(2**31)) if sat == "typical" else None
+        learner = SphericalPerceptron(kappa=kappa, n_states=classes.n_states, sat=sat, random_state=start)
+    learner.fit(X, y, sample_weight=weight)
+    u = y * learner.decision_function(X)
+    # real data come with images that were never drawn from; anything else is drawn afresh
+    fixed = hasattr(classes, "X_test")
+    if answers and not fixed:
+        raise ValueError("answers goes with classes that have a test set of their own: here each trial draws another")
+    X_test, y_test = (classes.X_test, classes.y_test) if fixed else classes.sample(n_test, n_test, rng)
+    scores = learner.decision_function(X_test)
+    return {
+        **learner.order_parameters(classes.moments)._asdict(),
+        "train_loss": float(np.average(np.maximum(kappa - u, 0.0), weights=weight)),
+        "train_error": float(np.average(u < 0.0, weights=weight)),
+        **_tested(scores, y_test, kappa),
+        "multiplier": getattr(learner, "multiplier_", math.nan),
+        "kkt_residual": getattr(learner, "kkt_residual_", math.nan),
+        **({"right": (scores > 0) == (y_test > 0)} if answers else {}),
+    }
+
+
+def _size(name, alpha, classes):
+    return max(1, round(number(name, alpha, 0.0, open_low=True) * classes.moments.L))
+
+
+def _ridge(lam, kappa):
+    if lam is None:
+        raise ValueError("lam must be given for model='svm'")
+    if kappa != 1.0:
+        raise ValueError(f"kappa must be 1 for model='svm', got {kappa}")
+    return lam
+
+
+def _tested(score, y, kappa):
+    """Losses, error, rates and AUC on a balanced test set."""
+    u, positive = y * score, y > 0
+    tpr, tnr = float(np.mean(score[positive] > 0)), float(np.mean(score[~positive] <= 0))
+    n_pos, n_neg = positive.sum(), (~positive).sum()
+    wins = rankdata(score)[positive].sum() - 0.5 * n_pos * (n_pos + 1)  # Mann and Whitney; ties count half
+    return {
+        "gen_loss": float(np.mean(np.maximum(kappa - u, 0.0))),
+        "gen_loss_0": float(np.mean(np.maximum(-u, 0.0))),
+        "gen_error": 1.0 - 0.5 * (tpr + tnr),
+        "tpr": tpr,
+        "tnr": tnr,
+        "ba": 0.5 * (tpr + tnr),
+        "auc": float(wins / (n_pos * n_neg)),
+    }
+
+
+def _mean_and_error(x):
+    with np.errstate(invalid="ignore"):
+        return x.mean(), (x.std(ddof=1) / math.sqrt(len(x)) if len(x) > 1 else math.nan)
+
+
+# ---- cells and their seeds
+
+
+def _cells(grid):
+    """Cells of a grid, each a dict of plain scalars."""
+    if isinstance(grid, dict):
+        columns = {name: np.atleast_1d(np.asarray(values, object)).tolist() for name, values in grid.items()}
+        cells = [dict(zip(columns, values, strict=True)) for values in itertools.product(*columns.values())]
+    elif isinstance(grid, (list, tuple)) and all(isinstance(cell, dict) for cell in grid):
+        cells = list(grid)
+    else:
+        raise TypeError(f"grid must be a dict of values or a list of cells, got {type(grid).__name__}")
+    if not cells:
+        raise ValueError("grid must hold at least one cell")
+    for cell in cells:
+        if set(cell) != set(cells[0]):
+            raise ValueError(f"grid must have the same names in every cell, got {list(cells[0])} and {list(cell)}")
+    cells = [{name: _checked_value(name, cell[name]) for name in cells[0]} for cell in cells]
+    if len({_canonical(cell) for cell in cells}) < len(cells):
+        counts = pd.Series([_spelled(cell) for cell in cells]).value_counts()
+        raise ValueError(f"grid must hold every cell once, got twice: {counts.index[0]}")
+    return cells
+
+
+def _checked_value(name, value):
+    if not isinstance(name, str) or name in (*PROVENANCE, "rng"):
+        raise ValueError(f"grid must not use the name {name!r}: {', '.join(PROVENANCE)} and rng are taken")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, str, type(None))):
+        raise TypeError(
+            f"grid[{name!r}] must hold numbers, strings, booleans or None, got {type(value).__name__}: "
+            "bind other objects to the trial with functools.partial"
+        )
+    if value != value:
+        raise ValueError(f"grid[{name!r}] must not hold NaN")
+    return value
+
+
+def _canonical(cell):
+    """Text of a cell's content: equal numbers read the same, whatever their type and order."""
+    plain = {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in cell.items()}
+    return json.dumps(plain, sort_keys=True)
+
+
+def _key(cell, k):
+    """Spawn key of a trial, as text: 128 bits of the cell's content and the trial's number."""
+    return hashlib.sha256(_canonical(cell).encode()).hexdigest()[:32] + f"{k:08x}"
+
+
+def _checked_seed(seed):
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be an integer >= 0, got {seed!r}")
+    return int(seed)
+
+
+def _spelled(cell):
+    return ", ".join(f"{name}={value!r}" for name, value in cell.items()) or "(no parameters)"
+
+
+def _row(job, result):
+    cell, k = job
+    return {**cell, "trial": k, **result["outputs"], "seed": result["seed"], "seconds": result["seconds"]}
+
+
+# ---- running
+
+
+def _finish(todo, done, append, n_jobs, bar):
+    """Run the jobs, put each result into ``done`` and the store as it comes, and raise the first failure at the end.
+
+    After a failure nothing new is started, but what is under way is waited for and stored.
+    """
+    failure, names = None, next((set(result["outputs"]) for result in done.values()), None)
+    jobs = (job for job in todo if failure is None)
+    # sums depend on the number of threads, in their last bits
+    with bar, threadpool_limits(1), contextlib.closing(_results(jobs, n_jobs)) as results:
+        for result in results:
+            error = result.get("error")
+            if error is None:
+                names = set(result["outputs"]) if names is None else names
+                if set(result["outputs"]) == names:
+                    append(result)
+                    done[result["seed"]] = result
+                    bar.update()
+                    continue
+                error = ValueError(f"returned {sorted(result['outputs'])} where others returned {sorted(names)}")
+            failure = failure or (result, error)
+    if failure is not None:
+        result, error = failure
+        where = f"trial {result['trial']} of the cell {_spelled(result['cell'])}"
+        raise TrialError(f"{where} failed: {type(error).__name__}: {error}") from error
+
+
+def _results(jobs, n_jobs):
+    """Outcomes of the jobs, in the order in which they are finished."""
+    backend = get_active_backend()[0]
+    if hasattr(backend, "client"):
+        yield from _dask_results(backend, jobs, n_jobs)
+        return
+    calls = (joblib.delayed(_attempt)(job) for job in jobs)
+    try:
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    except ValueError:  # multiprocessing and Ray return lists only: many short ones, so that they are stored on the way
+        with joblib.Parallel(n_jobs=n_jobs) as parallel:
+            while part := list(itertools.islice(calls, 8 * joblib.effective_n_jobs(n_jobs))):
+                yield from parallel(part)
+    else:
+        yield from parallel(calls)
+
+
+def _dask_results(backend, jobs, n_jobs):
+    """The same from a Dask cluster, by its own client.
+
+    joblib waits for ever when a task cannot be run at all (it takes four workers down, or they lack a module), and it
+    scatters large arguments, which are lost with the worker that holds them. Here a job travels with its task.
+    """
+    from distributed import as_completed
+
+    joblib.effective_n_jobs(n_jobs)  # waits for workers, and says so where none come
+    finished, running = as_completed(loop=backend.client.loop), {}
+
+    def submit():
+        # enough to keep all cores busy, and an adaptive cluster growing
+        room = 16 + 4 * sum(backend.client.ncores().values()) - len(running)
+        for job in itertools.islice(jobs, max(room, 0)):
+            future = backend.client.submit(functools.partial(_attempt, job), pure=False, **backend.submit_kwargs)
+            running[future] = job
+            finished.add(future)
+
+    try:
+        submit()
+        for batch in finished.batches():
+            for future in batch:
+                job = running.pop(future)
+                try:
+                    yield future.result()
+                except Exception as error:  # of the cluster, not of the trial: another task would fare no better
+                    yield _outcome(job, error=error)
+                    return
+            submit()
+    finally:
+        backend.client.cancel(list(running))
+
+
+def _attempt(job):
+    """Outcome of one trial. An error is a value: raised, it would take finished trials of its batch with it."""
+    trial, seed, key, cell, _ = job
+    _one_thread()
+    begin = time.perf_counter()
+    try:
+        outputs = _checked_outputs(trial(generator(seed, key), **cell), cell)
+    except Exception as error:
+        return _outcome(job, error=_portable(error))
+    return _outcome(job, outputs=outputs, seconds=round(time.perf_counter() - begin, 6))
+
+
+def _outcome(job, **outcome):
+    _, _, key, cell, k = job
+    return {"seed": key, "cell": cell, "trial": k, **outcome}
+
+
+def _checked_outputs(outputs, cell):
+    if not isinstance(outputs, dict):
+        raise TypeError(f"a trial must return a dict of numbers, got {type(outputs).__name__}")
+    plain = {}
+    for name, value in outputs.items():
+        if not isinstance(name, str) or name in (*PROVENANCE, *cell):
+            raise ValueError(f"a trial must not return {name!r}: {', '.join((*PROVENANCE, *cell))} are taken")
+        if isinstance(value, (np.generic, np.ndarray)) and np.ndim(value) == 0:
+            value = value.item()
+        listed = isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biuf"
+        if listed:
+            value = value.tolist()
+        if not listed and not isinstance(value, (bool, int, float)):
+            raise TypeError(f"a trial must return numbers, got {type(value).__name__} for {name!r}")
+        plain[name] = value
+    return plain
+
+
+def _portable(error):
+    """The error with its traceback as a note, or a stand-in where it cannot be sent between processes."""
+    error.add_note("".join(traceback.format_exception(error)))
+    try:
+        return pickle.loads(pickle.dumps(error))
+    except Exception:
+        stand_in = RuntimeError(f"{type(error).__name__}: {error}")
+        stand_in.__notes__ = error.__notes__
+        return stand_in
+
+
+_pools = {"modules": 0, "controller": None}
+
+
+def _one_thread():
+    """BLAS and OpenMP on one thread in this process, from now on; libraries are looked for again after imports."""
+    if _pools["modules"] != len(sys.modules):
+        _pools["controller"] = ThreadpoolController()
+        _pools["modules"] = len(sys.modules)
+    _pools["controller"].limit(limits=1)

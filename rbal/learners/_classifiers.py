@@ -1,0 +1,322 @@
+r"""Classifiers trained for real, exactly: the dots on the theory's lines.
+
+Both share one scaling with the theory: a sample of class :math:`y_\mu = \pm1` has margin
+:math:`u_\mu = y_\mu(\mathbf x_\mu\cdot\mathbf J/\sqrt L - b)`. The spherical perceptron minimises
+:math:`\sum_\mu c_\mu(\kappa - u_\mu)_+` over :math:`\lVert\mathbf J\rVert^2 = LQ`; the support vector machine minimises
+:math:`\sum_\mu c_\mu\,\ell(u_\mu) + \tfrac12\tilde\lambda\lVert\mathbf J\rVert^2` with any of the theory's losses.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import helmert
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from .._support import parallel
+from .._support.validation import flag, number, one_hot_room, one_of, positive_int, seeded, squarable, states, unmasked
+from ._perceptron import Problem
+
+
+class OrderParameters(NamedTuple):
+    """What the theory predicts of a classifier, measured on one that was trained."""
+
+    q: float  # variance of the scores within a class
+    r: float  # distance between the class means of the score
+    b: float  # bias, counted from the midpoint of the classes
+
+
+class _LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Scores x·J/√L - b on real features, or on states one-hot encoded in the zero-sum gauge."""
+
+    def fit(self, X, y, sample_weight=None):
+        """Train on samples X with two labels y.
+
+        Parameters
+        ----------
+        X : (n, L) array
+        y : (n,) array
+        sample_weight : (n,) array, optional
+            Factors on the loss of each sample, >= 0.
+
+        Returns
+        -------
+        self
+        """
+        self._train(*self._prepare(X, y, sample_weight))
+        return self
+
+    def _prepare(self, X, y, sample_weight):
+        """Features without the zero-sum directions over √L, signs and weights of the samples that count."""
+        unmasked("X", X), unmasked("y", y), unmasked("sample_weight", sample_weight)
+        X, y = validate_data(self, X, y, dtype=float)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. "
+                f"The type of the target is {type_of_target(y)}: y holds {len(self.classes_)} classes"
+            )
+        if len(self.classes_) < 2:
+            raise ValueError("y must hold two classes, got 1 class")
+        signs = np.where(y == self.classes_[1], 1.0, -1.0)
+        weight = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+        used = weight > 0.0
+        if len(np.unique(signs[used])) < 2:
+            raise ValueError("sample_weight must leave samples of both classes")
+        return self._encode(X[used]), signs[used], weight[used]
+
+    def _encode(self, X):
+        L = X.shape[1]
+        if self.n_states is None:
+            return squarable("X", X, getattr(self, "feature_names_in_", None)) / np.sqrt(L)
+        Q = positive_int("n_states", self.n_states)
+        one_hot_room("n_states", len(X), L, Q)
+        return (helmert(Q).T / np.sqrt(L))[states("X", X, Q)].reshape(len(X), -1)
+
+    def _decode(self, J):
+        return J if self.n_states is None else J.reshape(self.n_features_in_, -1) @ helmert(self.n_states)
+
+    def decision_function(self, X):
+        """Scores x·J/√L - b.
+
+        Parameters
+        ----------
+        X : (n, L) array
+
+        Returns
+        -------
+        (n,) array
+        """
+        check_is_fitted(self)
+        X = validate_data(self, unmasked("X", X), dtype=float, reset=False)
+        L = X.shape[1]
+        if self.n_states is None:
+            return X @ self.J_ / np.sqrt(L) - self.b_
+        return self.J_[np.arange(L), states("X", X, self.n_states)].sum(axis=1) / np.sqrt(L) - self.b_
+
+    def predict(self, X):
+        """Labels: the positive class where the score is positive.
+
+        Parameters
+        ----------
+        X : (n, L) array
+
+        Returns
+        -------
+        (n,) array
+        """
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(int)]
+
+    def order_parameters(self, moments):
+        """q = JᵀCJ/L, r = J·δ/L and b - J·M/√L, with the true moments of the data.
+
+        Parameters
+        ----------
+        moments : Moments
+            Of the classes that the training samples were drawn from.
+
+        Returns
+        -------
+        OrderParameters
+            A named tuple (q, r, b), to be compared with the same names of a solution; ``Metrics(*...)`` takes it.
+        """
+        check_is_fitted(self)
+        if np.shape(moments.M) != self.J_.shape:
+            raise ValueError(f"moments must be of data with weights of shape {self.J_.shape}, got {moments}")
+        L = moments.L
+        return OrderParameters(
+            q=moments.variance(self.J_) / L,
+            r=float(np.sum(self.J_ * moments.delta)) / L,
+            b=float(self.b_ - np.sum(self.J_ * moments.M) / np.sqrt(L)),
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class SphericalPerceptron(_LinearClassifier):
+    """Perceptron with margin on the sphere, trained to optimality.
+
+    Parameters
+    ----------
+    kappa : float
+        Margin, >= 0.
+    n_states : int, optional
+        Q for categorical features coded 0 … Q-1, one-hot encoded in the zero-sum gauge; None for real features.
+    sat : {"largest_margin", "typical"}
+        Which weights to return where the data are separable with margin ``kappa``: those of largest margin, or a draw
+        from all that have zero loss, which is what the theory of this phase describes.
+    sweeps : int
+        Steps of the random walk to a typical solution, for each weight.
+    tol : float
+        Largest violation of the optimality conditions, relative to the norm of the sample weights.
+    max_iter : int
+        Steps of the descent, from face to face.
+    random_state : int, Generator or None
+        Randomness of a typical solution; nothing else is random.
+
+    Attributes
+    ----------
+    J_ : (D,) or (L, Q) array
+        Weights: squared norm D for real features, L·Q and zero sum over the states for categorical ones.
+    b_ : float
+        Bias: the score of a sample is x·J/√L - b.
+    multiplier_ : float
+        k̂ of the stationarity condition Σ c s y x/√L = k̂ J, of either sign; 0 where the loss vanishes.
+    objective_ : float
+        Summed loss, with its weights.
+    kkt_residual_ : float
+        Violation of the optimality conditions; at largest margin, by how much support vectors differ, relatively.
+    n_iter_ : int
+        Steps taken.
+    classes_ : (2,) array
+        Labels; the second is the positive class.
+
+    Notes
+    -----
+    Where the multiplier is negative the problem is not convex and the result is a local minimum. A typical solution is
+    found by hit and run from the one of largest margin. A walk that is too short stays close to it, and with more
+    weights it must be longer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([1, -1], [100, 300])
+    >>> X = rng.normal(size=(400, 50)) + 0.2 * y[:, None]
+    >>> clf = SphericalPerceptron(kappa=1.0).fit(X, y)
+    >>> round(float(np.sum(clf.J_**2)), 6), bool(clf.kkt_residual_ < 1e-6)
+    (50.0, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        kappa=1.0,
+        n_states=None,
+        sat="largest_margin",
+        sweeps=250,
+        tol=1e-6,
+        max_iter=20_000,
+        random_state=None,
+    ):
+        self.kappa = kappa
+        self.n_states = n_states
+        self.sat = sat
+        self.sweeps = sweeps
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _train(self, features, signs, weight):
+        kappa = number("kappa", self.kappa, 0.0)
+        one_of("sat", self.sat, ("largest_margin", "typical"))
+        sweeps, rng = positive_int("sweeps", self.sweeps), seeded("random_state", self.random_state)
+        tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
+        radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
+        problem = Problem(features, signs, weight, kappa, radius)
+        J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter)
+        if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa):
+            self.multiplier_ = 0.0
+            widest = problem.largest_margin()
+            if problem.margins(*widest[:2]).min() > kappa:  # or else zero loss is reached at a single point
+                J, b, self.kkt_residual_ = widest
+        self.objective_ = problem.objective(J, b)
+        draw = self.sat == "typical" and self.objective_ == 0.0 and problem.margins(J, b).min() > kappa
+        J, self.b_ = problem.typical(J, b, sweeps, rng) if draw else (problem.lift(J), b)
+        self.J_ = self._decode(J)
+
+
+class LinearSVM(_LinearClassifier):
+    """Support vector machine in the scaling of the theory, solved by scikit-learn.
+
+    Parameters
+    ----------
+    lam : float
+        Strength λ̃ of the ridge, > 0; scikit-learn's C is 1/λ̃.
+    loss : {"hinge", "squared_hinge", "square", "logistic"}
+        Loss of the margin u: (1 - u)₊, (1 - u)₊², (1 - u)², log(1 + e⁻ᵘ).
+    fit_bias : bool
+        Whether to fit the bias b, without a penalty on it. Without it, centre the data if you want the theory's b = 0.
+    n_states : int, optional
+        Q for categorical features coded 0 … Q-1, one-hot encoded in the zero-sum gauge; None for real features.
+    tol : float
+        Tolerance of scikit-learn's solver.
+    max_iter : int
+        Largest number of its iterations.
+
+    Attributes
+    ----------
+    J_ : (D,) or (L, Q) array
+        Weights.
+    b_ : float
+        Bias: the score of a sample is x·J/√L - b, so that b is minus scikit-learn's intercept.
+    objective_ : float
+        Summed loss with its weights, plus the ridge.
+    n_iter_ : int
+        Iterations of scikit-learn's solver.
+    classes_ : (2,) array
+        Labels; the second is the positive class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([1, -1], [100, 300])
+    >>> X = rng.normal(size=(400, 50)) + 0.2 * y[:, None]
+    >>> print(f"{LinearSVM(lam=0.1).fit(X, y).score(X, y):.2f}")
+    0.96
+    """
+
+    def __init__(self, *, lam=1.0, loss="hinge", fit_bias=True, n_states=None, tol=1e-5, max_iter=1_000_000):
+        self.lam = lam
+        self.loss = loss
+        self.fit_bias = fit_bias
+        self.n_states = n_states
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _train(self, features, signs, weight):
+        lam = number("lam", self.lam, 0.0, open_low=True)
+        one_of("loss", self.loss, ("hinge", "squared_hinge", "square", "logistic"))
+        number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
+        flag("fit_bias", self.fit_bias)
+        if self.loss == "hinge" and not self.fit_bias:
+            # libsvm always fits a bias: with every sample mirrored, at half the weight, it vanishes
+            mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])
+            weights = 0.5 * np.concatenate([weight, weight])
+        else:
+            mirrored, weights = (features, signs), weight
+        solver = parallel.aside(self._solver(lam).fit, *mirrored, sample_weight=weights)
+        J = solver.coef_.ravel()
+        self.n_iter_ = int(np.max(solver.n_iter_)) if self.loss != "square" else 1
+        self.b_ = -float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
+        u = signs * (features @ J - self.b_)
+        self.objective_ = float(weight @ _LOSSES[self.loss](u) + 0.5 * lam * J @ J)
+        self.J_ = self._decode(J)
+
+    def _solver(self, lam):
+        common = {"C": 1.0 / lam, "fit_intercept": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
+        if self.loss == "square":
+            return Ridge(alpha=0.5 * lam, fit_intercept=self.fit_bias, tol=self.tol)
+        if self.loss == "logistic":
+            return LogisticRegression(solver="newton-cholesky", **common)
+        if self.loss == "squared_hinge":
+            # liblinear puts a ridge on the intercept too; scaled up, it weighs nothing
+            return LinearSVC(loss="squared_hinge", dual=False, intercept_scaling=1e3, **common)
+        return SVC(kernel="linear", C=1.0 / lam, tol=self.tol, max_iter=self.max_iter)
+
+
+_LOSSES = {
+    "hinge": lambda u: np.maximum(1.0 - u, 0.0),
+    "squared_hinge": lambda u: np.maximum(1.0 - u, 0.0) ** 2,
+    "square": lambda u: (1.0 - u) ** 2,
+    "logistic": lambda u: np.logaddexp(0.0, -u),
+}

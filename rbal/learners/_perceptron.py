@@ -1,0 +1,281 @@
+r"""The spherical perceptron: min Σ c (κ - u)₊ with u = y (x·J - b) over ‖J‖ = radius.
+
+Two steps get there. A splitting (ADMM) with the margins as the split variable guesses which samples lie on the margin:
+its weight step is a least-squares problem on a sphere, one secular equation in the eigenbasis of the centred Gram
+matrix. Then the exact descent of :mod:`rbal._descent` takes over, until the optimality conditions hold to rounding,
+whatever the sign of the multiplier.
+"""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+from .._support import parallel
+from .._support.gauss import jit
+from ._descent import descend
+
+SPLITTING_BLOCK = 10  # steps of the splitting between two looks at which samples lie on the margin
+SPLITTING_BLOCKS = 30
+SPLITTING_BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
+WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
+
+
+class Problem:
+    """One training set; X is divided by √L already."""
+
+    def __init__(self, X, y, c, kappa, radius):
+        X, self.y, self.c = merge_repeated(X, y, c)
+        self.kappa, self.radius = np.full(len(X), kappa), radius
+        # Weights outside the span of the samples only add to the norm: one such direction stands for all.
+        self.frame = None
+        if X.shape[1] > len(X) + 1:
+            self.frame, triangle = np.linalg.qr(np.column_stack([X.T, np.ones(X.shape[1])]))
+            X = triangle[:, :-1].T
+        self.X = np.ascontiguousarray(X)
+
+    def margins(self, J, b):
+        return self.y * (self.X @ J - b)
+
+    def objective(self, J, b):
+        return float(self.c @ np.maximum(self.kappa - self.margins(J, b), 0.0))
+
+    def lift(self, J):
+        """Weights in the coordinates of the features."""
+        return J if self.frame is None else self.frame @ J
+
+    def solve(self, tol, max_iter):
+        """Weights, bias, multiplier, violation of the optimality conditions, and steps."""
+        J, b, on = self.split()
+        if self.objective(J, b) == 0.0:
+            return J, b, 0.0, 0.0, 1
+        patience = 20 * (len(J) + 10)  # steps before the descent is taken to run in a circle
+        found = self.descend(J, b, on, min(max_iter, patience))
+        if not found[3] <= tol and max_iter > found[4]:
+            # A corner where more samples meet than there are weights can trap the descent in a circle.
+            jitter = np.random.default_rng(0).random(len(self.kappa))
+            self.kappa = self.kappa + 1e-3 * tol * (1.0 + self.kappa) * jitter
+            found = self.descend(J, b, on, max_iter)
+        if not found[3] <= tol:
+            warnings.warn(
+                f"the perceptron did not converge in {found[4]} steps: violation {found[3]:.1e}, tol {tol:.1e}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def split(self):
+        """Approximate weights, and the samples that the splitting finds on their margin, the closest first."""
+        mean = self.X.mean(axis=0)
+        centred = self.X - mean
+        gram, basis = np.linalg.eigh(centred.T @ centred)
+        gram, basis = np.maximum(gram, 0.0), np.ascontiguousarray(basis)
+        J, b = self.start(basis[:, -1])
+        u, dual = np.maximum(self.margins(J, b), self.kappa), np.zeros(len(self.y))
+        on = np.zeros(len(self.y), bool)
+        for block in range(SPLITTING_BLOCKS):
+            before = on
+            J, b, u, dual = splitting(
+                self.X, self.y, self.c, self.kappa, self.radius, mean, gram, basis, u, dual, SPLITTING_BLOCK
+            )
+            on = u == self.kappa
+            # What is left costs the descent one step a sample.
+            if np.sum(on != before) <= 0.1 * len(J) or self.objective(J, b) == 0.0:
+                break
+            if block + 1 >= SPLITTING_BLOCKS_CORNER and J @ ((self.y * dual) @ self.X) > 0.0:
+                break
+        on = np.flatnonzero(on)
+        return J, b, on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
+
+    def start(self, otherwise):
+        """Weights along the difference of the weighted class means."""
+        pull = self.X.T @ (self.c * self.y / np.where(self.y > 0, self.c[self.y > 0].sum(), self.c[self.y < 0].sum()))
+        size = np.linalg.norm(pull)
+        J = self.radius * (pull / size if size > 0 else otherwise)
+        return J, float(np.median(self.X @ J))
+
+    def descend(self, J, b, on, max_iter):
+        """Exact descent, and how far the optimality conditions are from holding where it stops."""
+        J, b, k, share, held, n_iter = descend(self.X, self.y, self.c, self.kappa, J, b, on, max_iter)
+        if held == 0:  # the loss does not depend on the bias up to the next sample on either side
+            kinks = self.X @ J - self.y * self.kappa
+            below, above = kinks[kinks < b], kinks[kinks > b]
+            b = 0.5 * (below.max() + above.min()) if len(below) and len(above) else b
+        pulls = self.c * self.y * np.clip(share, 0.0, 1.0)
+        short = self.kappa - self.margins(J, b)
+        lack = np.linalg.norm(np.append(k * J - self.X.T @ pulls, pulls.sum())) / np.linalg.norm(self.c)
+        # a sample above its margin does not pull, one below pulls in full
+        wrong = np.max(np.where(share < 1.0, short, 0.0) - np.where(share > 0.0, np.minimum(short, 0.0), 0.0))
+        return J, float(b), float(k), float(lack + max(wrong, 0.0) / (1.0 + self.kappa[0])), n_iter
+
+    def largest_margin(self):
+        """Separable data: weights and bias of largest margin, and how unequal the support vectors' margins are."""
+        svm = parallel.aside(SVC(kernel="linear", C=1e12, tol=1e-4).fit, self.X, self.y)
+        w = equal_margins(self.X, self.y, list(svm.support_), svm.coef_[0])
+        J = self.radius * w / np.linalg.norm(w)
+        scores = self.X @ J
+        b = 0.5 * (scores[self.y > 0].min() + scores[self.y < 0].max())
+        margins = self.margins(J, b)
+        # w = Σ a y x with Σ a y = 0 gives ‖w‖² = Σ a (1 + slack): a shortfall of the margin is one of optimality
+        lack = 1.0 - margins.min() * np.linalg.norm(w) / self.radius
+        return J, float(b), float(abs(lack))
+
+    def typical(self, J, b, sweeps, rng):
+        """Separable data: weights and bias drawn evenly from all that have zero loss, by a walk that starts at one."""
+        n_hidden = 0 if self.frame is None else len(self.frame) - len(self.X) - 1
+        left = sweeps * len(J)
+        while left > 0:
+            steps = min(left, WALK_BLOCK)
+            hidden = np.sqrt(rng.chisquare(n_hidden, size=steps)) if n_hidden else np.zeros(steps)
+            normals, uniforms, square = rng.normal(size=(steps, len(J))), rng.random((steps, 2)), J @ J
+            for lo, hi in parallel.pieces(steps):
+                some = normals[lo:hi], hidden[lo:hi], uniforms[lo:hi]
+                J, b = walk(self.X, self.y, self.kappa, J, b, square, *some)
+            left -= steps
+        if self.frame is None:
+            return J, float(b)
+        # the last coordinate stands for all directions outside the span of the samples, which are alike: take any
+        span = self.frame[:, :-1]
+        outside = rng.normal(size=len(span))
+        outside -= span @ (span.T @ outside)
+        return span @ J[:-1] + J[-1] * outside / np.linalg.norm(outside), float(b)
+
+
+def equal_margins(X, y, on, otherwise):
+    """Shortest w with y (x·w - b) ≥ 1, by an active set that starts at a good guess of the support vectors.
+
+    On the set all margins are 1 and w = Σ a y x with Σ a y = 0. A sample with a < 0 leaves, the one furthest below its
+    margin joins.
+    """
+    for _ in range(10 * len(on) + 100):
+        Z = y[on, None] * X[on]
+        matrix = np.block([[Z @ Z.T, -y[on, None]], [y[None, on], np.zeros((1, 1))]])
+        *a, b = np.linalg.lstsq(matrix, np.append(np.ones(len(on)), 0.0), rcond=1e-13)[0]
+        if min(a) < -1e-10 * max(a) and len(on) > 2:
+            del on[int(np.argmin(a))]
+            continue
+        w = Z.T @ a
+        margins = y * (X @ w - b)
+        worst = int(np.argmin(margins))
+        if margins[worst] >= 1.0 - 1e-9:
+            return w
+        if worst in on:
+            break
+        on.append(worst)
+    return otherwise
+
+
+def merge_repeated(X, y, c):
+    """Equal samples of one class as one, with the sum of their weights: repeated rows would meet in every corner."""
+    probe = X @ np.random.default_rng(0).normal(size=X.shape[1])
+    gaps = np.diff(np.sort(probe))
+    if len(X) < 2 or gaps.min() > 1e-9 * np.abs(probe).max():
+        return X, y, c
+    rows, index = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
+    return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy(), np.bincount(index.ravel(), c)
+
+
+@jit
+def splitting(X, y, c, kappa, radius, mean, gram, basis, u, dual, steps):
+    """Steps of ADMM: weights that fit the split margins, then margins that lower the loss."""
+    reach = c / c.mean()
+    J, b = np.zeros(X.shape[1]), 0.0
+    for _ in range(steps):
+        target = y * (u - dual)
+        middle = target.mean()
+        h = ((target - middle) @ X) @ basis
+        J = basis @ sphere_least_squares(gram, h, radius)
+        b = mean @ J - middle
+        scores = X @ J
+        for i in range(len(y)):
+            moved = 1.6 * y[i] * (scores[i] - b) - 0.6 * u[i] + dual[i]
+            if moved >= kappa[i]:
+                u[i] = moved
+            elif moved >= kappa[i] - reach[i]:
+                u[i] = kappa[i]
+            else:
+                u[i] = moved + reach[i]
+            dual[i] = moved - u[i]
+    return J, b, u, dual
+
+
+@jit
+def sphere_least_squares(gram, h, radius):
+    """Minimiser of ½ Σ gram a² - h·a on ‖a‖ = radius, by its secular equation Σ h²/(gram + μ)² = radius².
+
+    The norm falls in μ > -min(gram), and its inverse is nearly linear there. Where even the smallest μ leaves the
+    norm short (the pull has no component along the softest directions), the rest goes along the softest one.
+    """
+    soft = gram - gram[0]
+    size = np.sqrt(h @ h)
+    a = np.zeros_like(h)
+    if size == 0.0:
+        a[0] = radius
+        return a
+    low, high = 0.0, size / radius
+    nu = high
+    for _ in range(100):
+        a = h / (soft + nu)
+        norm = np.sqrt(a @ a)
+        if abs(norm / radius - 1.0) <= 1e-14:
+            break
+        if norm > radius:
+            low = nu
+        else:
+            high = nu
+        slope = -np.sum(a * a / (soft + nu)) / norm
+        new = nu + norm / slope * (1.0 - norm / radius)
+        if not low < new < high:
+            new = 0.5 * (low + high) if low > 0.0 else 0.01 * high
+        if new < 1e-14 * max(gram[-1], 1e-300):
+            a = np.where(soft > 0.0, h / np.where(soft > 0.0, soft, 1.0), 0.0)
+            missing = radius**2 - a @ a
+            if missing > 0.0:
+                a[0] = np.copysign(np.sqrt(missing), h[0]) if h[0] != 0.0 else np.sqrt(missing)
+                return a
+        nu = new
+    return a
+
+
+@jit
+def walk(X, y, kappa, J, b, square, normals, hidden, uniforms):
+    """Hit and run among the weights of zero loss and of that squared norm.
+
+    Along a random great circle the weights move to an even draw from the arc around them that keeps every margin, then
+    the bias to an even draw from what the new weights leave it. Where the last coordinate stands for several, alike to
+    all samples, ``hidden`` is how far the random direction points into the others.
+    """
+    scores = X @ J
+    for step in range(len(normals)):
+        turn = normals[step] - (normals[step] @ J) * J / square
+        scale = np.sqrt(square / (turn @ turn + hidden[step] ** 2))
+        turn *= scale
+        across = X @ turn
+        up, down = np.inf, -np.inf
+        for i in range(len(y)):
+            # roots t = tan(θ/2) of scores cos θ + across sin θ - b = yκ
+            gap = scores[i] - b - y[i] * kappa[i]
+            a = gap - 2.0 * scores[i]
+            disc = across[i] * across[i] - a * gap
+            if disc > 0.0:
+                w = -(across[i] + np.copysign(np.sqrt(disc), across[i]))
+                for t in (w / a, gap / w):
+                    if t > 0.0:
+                        up = min(up, t)
+                    elif t < 0.0:
+                        down = max(down, t)
+        low, high = 2.0 * np.arctan(down), 2.0 * np.arctan(up)
+        angle = low + (high - low) * uniforms[step, 0]
+        J = np.cos(angle) * J + np.sin(angle) * turn
+        J[-1] = np.copysign(np.hypot(J[-1], np.sin(angle) * scale * hidden[step]), J[-1])
+        J *= np.sqrt(square / (J @ J))
+        scores = X @ J
+        low, high = -np.inf, np.inf
+        for i in range(len(y)):
+            if y[i] > 0.0:
+                high = min(high, scores[i] - kappa[i])
+            else:
+                low = max(low, scores[i] + kappa[i])
+        b = low + (high - low) * uniforms[step, 1]
+    return J, b

@@ -1,0 +1,162 @@
+"""The layers of a restricted Boltzmann machine: units that are independent of each other, given their inputs.
+
+A layer of n units is written as rows of ``width`` features f, and inputs I give a row the weight e^{f·I}. Bernoulli
+units have one feature, 0 or 1; Potts units the one-hot code of their state; Gaussian units a real one, with an extra
+weight e^{-f²/2}/√2π.
+
+``log_norm`` and ``mean`` are exact, in double precision. ``sample`` is quick, in single precision, and writes over its
+inputs; there inputs are ``scale * inputs + bias``.
+"""
+
+import numpy as np
+from scipy.special import expit, logsumexp, softmax
+
+from . import _kernels as kernels
+
+ONE = np.float32(1.0)
+
+
+def streams(rng, *shape):
+    """Streams of random bits, where a generator puts them."""
+    return rng.integers(0, 1 << 32, (*shape, 4, kernels.LANES), dtype=np.uint32)
+
+
+def random_words(rows, n, rng):
+    """32 random bits for each of n units in each row, from streams that the generator seeds."""
+    size = rows * n
+    return kernels.random_bits(streams(rng), size, np.empty(size + kernels.LANES, np.uint32)).reshape(rows, n)
+
+
+class Bernoulli:
+    """Units 0 and 1, one feature each."""
+
+    n_states = 2
+    gaussian = False
+
+    def __init__(self, n):
+        self.n = self.width = n
+
+    def encode(self, states, dtype=np.float64):
+        """Features of rows of states."""
+        return states.astype(dtype)
+
+    def decode(self, features):
+        """States of rows of features."""
+        return features.astype(np.int8)
+
+    def by_state(self, parameters):
+        """Parameters of the features as those of all states, (n, Q, …)."""
+        return np.stack([np.zeros_like(parameters), parameters], axis=1)
+
+    def inputs_of(self, mean):
+        """Inputs that give independent units these mean features."""
+        return np.log(mean / (1.0 - mean))
+
+    def in_gauge(self, parameters):
+        """Parameters without the part that changes nothing: here there is none."""
+        return parameters
+
+    def log_norm(self, inputs):
+        """Log of the summed weight of all states, for each row of inputs."""
+        return np.logaddexp(0.0, inputs).sum(axis=1)
+
+    def mean(self, inputs):
+        """Mean features, given the inputs."""
+        return expit(inputs)
+
+    def draw(self, rows, rng):
+        """What decides one sample of some rows: random bits."""
+        return random_words(rows, self.n, rng)
+
+    def sample(self, inputs, bias, draws, scale=ONE):
+        """Features at random, in the place of their inputs."""
+        kernels.bernoulli_sample(inputs, bias, scale, draws)
+        return inputs
+
+
+class Potts:
+    """Units with states 0 … Q-1, one-hot: Q features each."""
+
+    gaussian = False
+
+    def __init__(self, n, n_states):
+        self.n, self.n_states, self.width = n, n_states, n * n_states
+
+    def _by_unit(self, features):
+        return features.reshape(len(features), self.n, self.n_states)
+
+    def encode(self, states, dtype=np.float64):
+        """Features of rows of states."""
+        features = np.zeros((len(states), self.width), dtype)
+        np.put_along_axis(self._by_unit(features), states[:, :, None], 1.0, axis=2)
+        return features
+
+    def decode(self, features):
+        """States of rows of features."""
+        return self._by_unit(features).argmax(axis=2).astype(np.int8 if self.n_states <= 128 else np.int32)
+
+    def by_state(self, parameters):
+        """Parameters of the features as those of all states, (n, Q, …)."""
+        return parameters.reshape(self.n, self.n_states, *parameters.shape[1:])
+
+    def inputs_of(self, mean):
+        """Inputs that give independent units these mean features."""
+        return self.in_gauge(np.log(mean))
+
+    def in_gauge(self, parameters):
+        """Parameters with zero sum over the states of each unit."""
+        by_unit = self.by_state(parameters)
+        return (by_unit - by_unit.mean(axis=1, keepdims=True)).reshape(parameters.shape)
+
+    def log_norm(self, inputs):
+        """Log of the summed weight of all states, for each row of inputs."""
+        return logsumexp(self._by_unit(inputs), axis=2).sum(axis=1)
+
+    def mean(self, inputs):
+        """Mean features, given the inputs."""
+        return softmax(self._by_unit(inputs), axis=2).reshape(inputs.shape)
+
+    def draw(self, rows, rng):
+        """What decides one sample of some rows: random bits."""
+        return random_words(rows, self.n, rng)
+
+    def sample(self, inputs, bias, draws, scale=ONE):
+        """Features at random, in the place of their inputs."""
+        kernels.potts_sample(inputs, bias, scale, self.n_states, draws)
+        return inputs
+
+
+class Gaussian:
+    """Real units of unit variance, one feature each."""
+
+    gaussian = True
+
+    def __init__(self, n):
+        self.n = self.width = n
+
+    def log_norm(self, inputs):
+        """Log of the integrated weight, for each row of inputs."""
+        return 0.5 * np.einsum("ij,ij->i", inputs, inputs)
+
+    def mean(self, inputs):
+        """Mean features, given the inputs."""
+        return inputs
+
+    def draw(self, rows, rng):
+        """What decides one sample of some rows: normal deviates."""
+        return rng.standard_normal((rows, self.n), dtype=np.float32)
+
+    def sample(self, inputs, bias, draws, scale=ONE):
+        """Features at random, in the place of their inputs."""
+        inputs *= scale
+        inputs += bias
+        inputs += draws
+        return inputs
+
+
+def visible_layer(L, n_states):
+    """L units with this many states: binary where there are two."""
+    return Bernoulli(L) if n_states == 2 else Potts(L, n_states)
+
+
+HIDDEN = {"bernoulli": Bernoulli, "gaussian": Gaussian}

@@ -1,0 +1,242 @@
+"""The partition function: by enumeration of the smaller layer, or by annealing there and back.
+
+*Forward*, independent units are annealed into the machine; the mean of e^{w}, with w the log weight that a path picks
+up, is Z over that of independent units. *In reverse*, states of the machine are annealed into independent units, and
+the mean of e^{w} is the inverse ratio. The first sees only what annealing finds, the second only what the states know,
+so that mass which one of them misses shows as a disagreement. Bennett's acceptance ratio puts the two together.
+"""
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logsumexp
+from scipy.stats import t
+
+from . import _kernels as kernels
+from ._machine import go_on, in_pieces, seeds
+
+MAX_BITS = 20  # of a layer that is enumerated
+CONFIGURATIONS_AT_ONCE = 1 << 12
+PIECES = 4  # of work, whatever the number of threads
+ROUNDS = 4  # there and back, at each effort
+FEWEST = 40.0  # paths to which either direction could have led, for the error to be known
+FOUND = 3.0  # paths forward, of all, expected to take the place of a state: that none comes has a chance of 5 %
+APART = (2.0, 6.0)  # log Z by bridges so far from the best one, to either side, must agree
+TOLERANCE = 3.0  # standard errors
+LOST = 0.02  # share of states found by less than one path, after one round, above which an effort is given up
+
+
+class LogPartition(NamedTuple):
+    """Logarithm of a partition function.
+
+    ``value ± 1.96 error`` is an interval of 95 %. The error is 0 where the value is exact. Where ``reliable`` is False
+    the directions of annealing disagree, hardly meet, or do not find the same states: the error then is about how far
+    off the value may be, no interval.
+    """
+
+    value: float
+    error: float
+    reliable: bool = True
+
+
+def bits(layer):
+    """Logarithm to base 2 of the number of states of a layer."""
+    return math.inf if layer.gaussian else layer.n * math.log2(layer.n_states)
+
+
+def enumerable(machine):
+    """Whether log Z can be had exactly."""
+    return min(bits(machine.visible), bits(machine.hidden)) <= MAX_BITS
+
+
+def configurations(layer):
+    """Features of all states of a layer, some thousands at a time."""
+    total, Q = layer.n_states**layer.n, layer.n_states
+    for start in range(0, total, CONFIGURATIONS_AT_ONCE):
+        numbers = np.arange(start, min(start + CONFIGURATIONS_AT_ONCE, total))
+        yield layer.encode(numbers[:, None] // Q ** np.arange(layer.n) % Q)
+
+
+def enumerated(machine):
+    """Exact log Z, by a sum over all states of the smaller layer."""
+    machine = machine.astype(np.float64)
+    if bits(machine.visible) <= bits(machine.hidden):
+        parts = [logsumexp(-machine.free_energy(f)) for f in configurations(machine.visible)]
+    else:
+        parts = [
+            logsumexp(z @ machine.c + machine.visible.log_norm(machine.to_visible(z)))
+            for z in configurations(machine.hidden)
+        ]
+    return LogPartition(float(logsumexp(parts)), 0.0)
+
+
+class Path(NamedTuple):
+    """A straight line from independent units to a machine, in the space of all parameters."""
+
+    machine: object  # in single precision
+    base: np.ndarray  # inputs of independent visible units
+    start: np.ndarray  # inputs of independent hidden units
+
+    def log_z(self):
+        """Log Z where the line begins."""
+        return self.machine.visible.log_norm(self.base[None])[0] + self.machine.hidden.log_norm(self.start[None])[0]
+
+    def first(self, n, rng):
+        """Visible features of independent units."""
+        visible = self.machine.visible
+        return visible.sample(np.zeros((n, visible.width), np.float32), _single(self.base), visible.draw(n, rng))
+
+    def follow(self, features, betas, rng):
+        """Visible features at the end of the line, or of a part of it, and the log weights they picked up."""
+        visible, hidden, W, b, c = self.machine
+        n, extra, more = len(features), b - self.base, c - self.start
+        log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
+        for old, new in pairwise(betas):
+            go_on()
+            inputs, bias = features @ W, self.start + new * more
+            kernels.log_norms(hidden.gaussian, inputs, self.start + old * more, old, before)
+            kernels.log_norms(hidden.gaussian, inputs, bias, new, after)
+            log_w += after - before + (new - old) * (features @ _single(extra))
+            z = hidden.sample(inputs, _single(bias), hidden.draw(n, rng), np.float32(new))
+            bias = _single(self.base + new * extra)
+            features = visible.sample(z @ W.T, bias, visible.draw(n, rng), np.float32(new))
+        return features, log_w
+
+
+def _single(array):
+    return array.astype(np.float32)
+
+
+def path_to(machine, base):
+    """The line from independent visible units of inputs ``base`` to a machine."""
+    machine, base = machine.astype(np.float32), base.astype(np.float64)
+    start = np.zeros(machine.hidden.width)
+    if machine.hidden.gaussian:  # whose mean is as large as their input: it stays where the means of the data put it
+        start = machine.visible.mean(base[None])[0] @ machine.W + machine.c
+    return Path(machine, base, start)
+
+
+def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
+    """Estimate of log Z, by annealing from independent visible units of inputs ``base`` to the machine and back.
+
+    Chains on the side of the machine begin at the states ``starts``, one after the other and again from the first, and
+    make ``n_betas`` Gibbs steps. Inverse temperatures are doubled until the estimate is reliable or there would be
+    more than ``max_betas``.
+    """
+    path, visible = path_to(machine, base), machine.visible
+    generators, group = seeds(rng, PIECES), np.arange(n_chains) % len(starts)
+    pieces = [visible.encode(starts[some], np.float32) for some in np.array_split(group, PIECES)]
+    pieces = in_pieces(lambda features, own: path.machine.gibbs(features, n_betas, own), pieces, generators)
+
+    def run(rounds):
+        nonlocal pieces
+        runs = in_pieces(lambda f, own: there_and_back(path, f, n_betas, own, rounds), pieces, generators)
+        pieces = [features for features, _, _ in runs]
+        return tuple(np.concatenate([run[k] for run in runs], axis=1) for k in (1, 2))
+
+    while True:
+        forward, reverse = run(1)
+        if np.mean(ROUNDS * found(forward, reverse) < 1.0) <= LOST:  # else more rounds would not help
+            forward, reverse = map(np.concatenate, zip((forward, reverse), run(ROUNDS - 1), strict=True))
+        estimate = bridged(forward, reverse, group)
+        if estimate.reliable or 2 * n_betas > max_betas:
+            return estimate._replace(value=estimate.value + float(path.log_z()))
+        n_betas *= 2
+
+
+def there_and_back(path, features, n_betas, rng, rounds=ROUNDS):
+    """Rounds of annealing in both directions, and where the states on the side of the machine have come to.
+
+    After a round the end of a path forward takes the place of a state, with the probability that leaves the machine's
+    distribution as it is (tempered transitions; Neal 1996). So states find modes that they have not come from.
+
+    Returns
+    -------
+    features : (n, width) array
+    forward, reverse : (rounds, n) arrays
+        Log weights.
+    """
+    betas, n = np.linspace(0.0, 1.0, n_betas), len(features)
+    forward, reverse = np.empty((rounds, n)), np.empty((rounds, n))
+    for k in range(rounds):
+        _, reverse[k] = path.follow(features, betas[::-1], rng)
+        new, forward[k] = path.follow(path.first(n, rng), betas, rng)
+        taken = np.log(rng.random(n)) < forward[k] + reverse[k]
+        features = path.machine.gibbs(np.where(taken[:, None], new, features), 1, rng)
+    return features, forward, reverse
+
+
+def bridged(forward, reverse, group):
+    """Log of the ratio of two partition functions, from log weights of paths in both directions.
+
+    Parameters
+    ----------
+    forward, reverse : (rounds, n) arrays
+        Log weights. Columns are chains.
+    group : (n,) array of int
+        Chains of one number have begun at one state, and do not count as independent.
+
+    Returns
+    -------
+    LogPartition
+    """
+    if not (np.isfinite(forward).all() and np.isfinite(reverse).all()):
+        return LogPartition(math.nan, math.nan, False)
+    value = bennett(forward, reverse)
+    there, back = expit(forward - value), expit(reverse + value)
+    meeting = np.sum(there * (1.0 - there)) + np.sum(back * (1.0 - back))
+    groups = len(np.unique(group))
+    wide = t.ppf(0.975, groups - 1) / 1.96  # so that an interval of few groups is as wide as it must be
+    others = [_others(forward, reverse, value, apart, group) for apart in APART]
+    agree = all(abs(gap) <= TOLERANCE * gap_error for gap, gap_error, _ in others)
+    fewest = found(forward, reverse).min()
+    # Were states as one of these as heavy as all others, so many paths would have come there. None of them did, for all
+    # we know, which leaves room for the inverse: a standard deviation for a count of zero.
+    unseen = np.log1p(1.0 / max(fewest, 1e-300))
+    shares = max(off for _, _, off in others)  # what the states' shares of modes, which may be those of the start, do
+    error = np.linalg.norm([wide * _scatter(there - back, group) / meeting, shares, unseen])
+    if agree and fewest >= FOUND and meeting >= FEWEST and math.isfinite(error):
+        return LogPartition(value, float(error))
+    return LogPartition(value, float(np.fmax(error, max(abs(gap) for gap, _, _ in others))), False)
+
+
+def bennett(forward, reverse):
+    """The ratio at which as many paths forward as in reverse are likely to be of the other direction (Bennett 1976)."""
+    ends = np.concatenate([forward.ravel(), -reverse.ravel()])
+    return float(
+        brentq(lambda x: expit(forward - x).sum() - expit(reverse + x).sum(), ends.min() - 1.0, ends.max() + 1.0)
+    )
+
+
+def _scatter(terms, group):
+    """Standard error of a sum of terms (rounds, n) whose mean is zero, where groups of chains are independent."""
+    sums = np.bincount(group, terms.sum(axis=0))
+    return np.sqrt(np.sum(sums**2))
+
+
+def _others(forward, reverse, value, apart, group):
+    """Two estimates by bridges on either side of the best one: one rests more on paths forward, one on the others.
+
+    Returns
+    -------
+    gap, gap_error : float
+        Their difference, and its standard error.
+    off : float
+        How far from the best one the farther is.
+    """
+    estimates, terms = [], []
+    for bridge in (value + apart, value - apart):
+        there, back = expit(forward - bridge), expit(reverse + bridge)
+        estimates.append(bridge + np.log(there.sum()) - np.log(back.sum()))
+        terms.append(there / there.sum() - back / back.sum())
+    off = max(abs(estimate - value) for estimate in estimates)
+    return estimates[0] - estimates[1], _scatter(terms[0] - terms[1], group), off
+
+
+def found(forward, reverse):
+    """How many of all paths forward are expected to take the place of a state of each chain, as a mean over rounds."""
+    paths = forward.ravel()
+    return np.mean([[np.exp(np.minimum(paths + w, 0.0)).sum() for w in row] for row in reverse], axis=0)

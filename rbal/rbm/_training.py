@@ -1,0 +1,110 @@
+"""Persistent contrastive divergence, an epoch at a time."""
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._support import parallel
+from ._epoch import Parameters, judge, train, workspace
+from ._machine import Machine
+
+PSEUDOCOUNT = 0.5  # of each state at each site
+SPREAD = 0.1  # √L times the standard deviation of the first weights
+MONITORED = 500  # samples that an epoch is judged by
+SITES = 4  # of each of them
+BATCHES_AT_ONCE = 50  # without a chance to interrupt
+LARGEST = 87.0  # weight: one unit of such a weight decides another beyond the range of single precision
+WORSE = 2.0  # times the pseudo-likelihood of guesses, all states alike, is that of no training that goes well
+
+
+@dataclass
+class Training:
+    """All that the next epoch depends on."""
+
+    machine: Machine
+    base: np.ndarray  # inputs of independent visible units with the means of the data
+    mean: np.ndarray  # of the visible features, in the data
+    hidden_mean: np.ndarray  # of the hidden units, given data
+    visible_chains: np.ndarray
+    hidden_chains: np.ndarray
+    rng: np.random.Generator
+    history: tuple = ()  # one dict an epoch
+
+
+def start(states, visible, hidden, n_chains, rng):
+    """Training before its first epoch.
+
+    The visible fields reproduce the means of the data, each state counted half a time more than it is seen, so that a
+    site that never changes has fields too. The chains start as samples of that.
+    """
+    n = len(states)
+    counts = sum(visible.encode(states[i : i + 1000], np.float32).sum(axis=0) for i in range(0, n, 1000))
+    mean = (counts.astype(np.float64) + PSEUDOCOUNT) / (n + visible.n_states * PSEUDOCOUNT)
+    base = visible.inputs_of(mean)
+    W = visible.in_gauge(rng.normal(0.0, SPREAD / np.sqrt(visible.n), (visible.width, hidden.width)))
+    machine = Machine(visible, hidden, W, base, -mean @ W).astype(np.float32)
+    features = visible.sample(np.tile(machine.b, (n_chains, 1)), 0 * machine.b, visible.draw(n_chains, rng))
+    z = hidden.sample(features @ machine.W, machine.c, hidden.draw(n_chains, rng))
+    hidden_mean = hidden.mean(np.zeros((1, hidden.width), np.float32))[0]
+    return Training(machine, machine.b.copy(), mean.astype(np.float32), hidden_mean, features, z, rng)
+
+
+def epoch(training, states, batch_size, n_gibbs, rate, l2):
+    """Training after one more epoch; what it was before is left as it is."""
+    t = copy.deepcopy(training)
+    p = _parameters(t)
+    n, rate = len(states), np.float32(rate)
+    n_batches = max(1, round(n / batch_size))
+    edges = np.arange(n_batches + 1) * n // n_batches
+    work = workspace(p, -(-n // n_batches), t.rng)
+    order = t.rng.permutation(n)
+    for k in range(0, n_batches, BATCHES_AT_ONCE):
+        some = edges[k : k + BATCHES_AT_ONCE + 1]
+        parallel.run(train, p, states, order, some, n_gibbs, rate, float(l2), work)
+    t.visible_chains = np.concatenate([work.first, work.second], axis=1)[: len(t.hidden_chains)]
+    finite = all(np.isfinite(parameters).all() for parameters in (p.W, p.b, p.c))
+    if not (finite and np.abs(p.W).max() < LARGEST):
+        raise _diverged(t, rate, l2, "weights have no bound")
+    judged = monitor(t, states)
+    guessed = -t.machine.visible.n * np.log(t.machine.visible.n_states)
+    if not judged["pseudo_likelihood"] > WORSE * guessed:
+        symptom = f"the pseudo-likelihood is {judged['pseudo_likelihood']:.3g}, that of guesses {guessed:.3g}"
+        raise _diverged(t, rate, l2, symptom)
+    t.history += (judged,)
+    return t
+
+
+def _diverged(t, rate, l2, symptom):
+    """What to say of a training that leads nowhere."""
+    change = f"a learning_rate smaller than {rate:g}"
+    if rate * l2 >= 1.0 and l2 > rate:  # each step then turns the weights round, and makes them larger
+        change = f"a smaller l2 or learning_rate, whose product must be below 1, got {l2:g} and {rate:g}"
+    return FloatingPointError(f"training diverged in epoch {len(t.history) + 1}, {symptom}: take {change}")
+
+
+def monitored(states):
+    """The samples that an epoch is judged by, at equal distances."""
+    return states[np.linspace(0, len(states) - 1, min(len(states), MONITORED)).astype(int)]
+
+
+def monitor(t, states):
+    """Pseudo-likelihood of a sample, and how often a reconstruction gets a site wrong.
+
+    Both are means over some hundred samples; the first takes a few sites of each, drawn at random.
+    """
+    visible, _, W, b, _ = t.machine
+    some = monitored(states)
+    sites = np.random.default_rng(len(t.history)).integers(0, visible.n, (len(some), SITES))
+    by_state = (np.ascontiguousarray(visible.by_state(parameters)) for parameters in (W, b))
+    logs, wrong = np.empty(sites.shape), np.zeros(2)
+    parallel.run(judge, _parameters(t), *by_state, some, sites, logs, wrong)
+    return {
+        "pseudo_likelihood": float(visible.n * logs.mean()),
+        "reconstruction_error": float(wrong.sum() / some.size),
+    }
+
+
+def _parameters(t):
+    visible, hidden, *arrays = t.machine
+    return Parameters(visible.n_states, hidden.gaussian, *arrays, t.mean, t.hidden_mean, t.hidden_chains)

@@ -1,0 +1,279 @@
+r"""Order parameters of the trained classifier: :func:`solve` for one point, :func:`sweep` for many.
+
+The eight saddle-point equations collapse. In the eigenbasis of the covariance the weight side is a handful of sums over
+eigenvalues; the data side is three Gaussian expectations of the loss. What is left are three unknowns,
+:math:`\log q, \log x` and :math:`r`: for given values the bias solves a monotone equation, and so does the
+multiplier :math:`\hat k` of the sphere. Newton's method with the analytic Jacobian closes the rest in some six
+iterations. Where it fails, the solver looks for the reason: the data are separable (the SAT phase, with its own
+equations), the weights of an SVM vanish, or the start was poor, and then it follows the solution from an easier
+problem.
+"""
+
+import warnings
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from .._support import parallel
+from .._support.validation import broadcast, flag, in_range, number, one_of, positive_int
+from .._support.warnings import convergence_warning
+from ..losses import LOSSES
+from ..metrics import Metrics
+from ..moments import Moments
+from ._kernels import RIDGE, UNSAT
+from ._solver import N_COLUMNS, walk, walk_parallel
+
+MODELS = ("perceptron", "svm")
+PHASES = ("UNSAT", "SAT", "COLLAPSED")
+LARGEST_SIZE = 1e100  # of a class over L: the sums of more would leave the range of doubles
+CHUNK = 64  # points of a sweep that share one warm-started walk
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    r"""Saddle point of one problem, or of many: then every attribute is an array.
+
+    Attributes
+    ----------
+    q, r, b : float
+        Variance of the score within a class, distance between the class means of the score, bias (counted from the
+        midpoint of the data). In the SAT phase q is the overlap of two typical solutions; see :attr:`variance`.
+    x : float
+        Susceptibility in the UNSAT phase; the spread w = q₀ - q of the solutions in the SAT phase.
+    k_hat, x_hat, q_hat, r_hat : float
+        Conjugates, signs such that q̂, r̂ > 0. k̂ is the multiplier of the sphere (of either sign) or the ridge of an SVM.
+    train_loss, train_error : float
+        Mean over the training set with its weights.
+    phase : str
+        "UNSAT"; "SAT" where zero loss is possible (then these are typical zero-loss weights); "COLLAPSED" where no
+        weights lower the loss and the classifier answers the majority class (q = r = 0, the hats are undefined).
+    converged : bool
+        Whether ``residual <= tol`` (and, for the logistic loss, its quadrature resolves √q, up to 125). Where it is
+        False every number is NaN.
+    residual : float
+        Largest relative violation of the saddle-point equations.
+    n_iter : int
+        Newton iterations, over all attempts.
+    kappa, weight_pos, weight_neg, loss
+        What was asked.
+    """
+
+    q: float
+    r: float
+    b: float
+    x: float
+    k_hat: float
+    x_hat: float
+    q_hat: float
+    r_hat: float
+    train_loss: float
+    train_error: float
+    residual: float
+    n_iter: int
+    phase: str
+    converged: bool
+    kappa: float
+    weight_pos: float
+    weight_neg: float
+    loss: str
+
+    @property
+    def variance(self):
+        """Variance of a test score: q, and q + w in the SAT phase."""
+        return self.q + np.where(np.asarray(self.phase) == "SAT", self.x, 0.0)
+
+    @property
+    def metrics(self):
+        """Test metrics of this solution, as :class:`rbal.Metrics`."""
+        return Metrics(self.variance, self.r, self.b)
+
+    def __getitem__(self, index):
+        """One point, or some, of a sweep."""
+        *arrays, loss = (getattr(self, f.name) for f in fields(self))
+        parts = [np.asarray(a)[index] for a in arrays]
+        return Solution(*(p.item() if np.ndim(p) == 0 else p for p in parts), loss)
+
+
+def solve(
+    moments,
+    alpha_pos,
+    alpha_neg,
+    kappa=None,
+    *,
+    model="perceptron",
+    loss="hinge",
+    lam=None,
+    weight_pos=1.0,
+    weight_neg=1.0,
+    fit_bias=True,
+    tol=1e-10,
+    max_iter=200,
+):
+    """Order parameters of a linear classifier trained on the two classes, in the high-dimensional limit.
+
+    Parameters
+    ----------
+    moments : Moments
+        Statistics of the classes.
+    alpha_pos, alpha_neg : float
+        Class sizes over L.
+    kappa : float, optional
+        Margin; 1 by default, and 0 (no shift) for the logistic loss.
+    model : {"perceptron", "svm"}
+        Weights on the sphere ‖J‖² = L·Q, or with the ridge ``lam``/2 ‖J‖² added to the summed loss.
+    loss : {"hinge", "squared_hinge", "square", "logistic"}
+        Of the signed score u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)).
+    lam : float
+        Ridge of the SVM. scikit-learn's C is 1/lam, on inputs divided by √L.
+    weight_pos, weight_neg : float
+        Factors on the loss of each class: class weights, or multiplicities of oversampling.
+    fit_bias : bool
+        Whether a bias is trained; without it b = 0, which is the midpoint of the data. A machine without an intercept
+        is this only for data centred at the midpoint M. On others it makes a bias of its weights along M, and
+        becomes, for many features, one with a free bias whose shift and covariance are projected orthogonal to M.
+    tol : float
+        Residual at which to stop.
+    max_iter : int
+        Newton iterations an attempt.
+
+    Returns
+    -------
+    Solution
+
+    Warns
+    -----
+    ConvergenceWarning
+        When no attempt reaches ``tol``; the solution then holds NaN.
+
+    Examples
+    --------
+    >>> import rbal
+    >>> classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    >>> sol = rbal.solve(classes, alpha_pos=2.0, alpha_neg=5.0, kappa=0.5)
+    >>> sol.phase, bool(sol.converged)
+    ('UNSAT', True)
+    >>> print(f"BA {sol.metrics.ba():.4f}, at the best threshold {sol.metrics.best_ba():.4f}")
+    BA 0.6259, at the best threshold 0.6453
+    """
+    fit_bias = flag("fit_bias", fit_bias)
+    mode, loss_id, point = _checked(
+        moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
+    )
+    if any(isinstance(value, np.ndarray) and value.ndim for value in point):
+        raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
+    points, out = np.array([point]), np.empty((1, N_COLUMNS))
+    norm = float(moments.Q)
+    start = np.empty(5), -1
+    walk(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), *start, out)
+    *numbers, n_iter, phase, converged = out[0].tolist()
+    _warn_unless(bool(converged))
+    return Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), point[0], *point[3:5], loss)
+
+
+def sweep(
+    moments,
+    alpha_pos,
+    alpha_neg,
+    kappa=None,
+    *,
+    model="perceptron",
+    loss="hinge",
+    lam=None,
+    weight_pos=1.0,
+    weight_neg=1.0,
+    fit_bias=True,
+    tol=1e-10,
+    max_iter=200,
+):
+    """:func:`solve` over arrays that broadcast, compiled, warm-started and on all cores.
+
+    Neighbours along the last axis start from each other. The result does not depend on the number of threads.
+
+    Parameters
+    ----------
+    moments, model, loss, fit_bias, tol, max_iter
+        As in :func:`solve`.
+    alpha_pos, alpha_neg, kappa, lam, weight_pos, weight_neg : float or array
+        As in :func:`solve`.
+
+    Returns
+    -------
+    Solution
+        With arrays of the broadcast shape as attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, rbal
+    >>> classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    >>> rbal.sweep(classes, alpha_pos=2.0, alpha_neg=np.array([1.0, 2.0, 4.0]), kappa=0.5).metrics.ba().round(4)
+    array([0.6064, 0.6311, 0.6313])
+    """
+    fit_bias = flag("fit_bias", fit_bias)
+    mode, loss_id, point = _checked(
+        moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
+    )
+    names = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")
+    columns = broadcast(**dict(zip(names, point, strict=True)))
+    points = np.stack([c.ravel() for c in columns], axis=1)
+    out = np.empty((len(points), N_COLUMNS))
+    settings = float(moments.Q), bool(fit_bias), float(tol), int(max_iter)
+    _walks((mode, loss_id, moments._spectrum), points, settings, out)
+    *numbers, n_iter, phase, converged = (column.reshape(columns[0].shape) for column in out.T)
+    converged = converged.astype(bool)
+    _warn_unless(converged)
+    phase = np.array(PHASES)[phase.astype(int)]
+    return Solution(*numbers, n_iter.astype(int), phase, converged, columns[0], *columns[3:5], loss)
+
+
+def _walks(kind, points, settings, out):
+    """Walks of CHUNK points each, a few steps of a few walks at a time."""
+    n = -(-len(points) // CHUNK)
+    y, phase = np.empty((n, 5)), np.full(n, -1)
+    if n == 1:  # nothing to share between cores
+        for lo, hi in parallel.pieces(len(points)):
+            phase[0] = walk(*kind, points[lo:hi], *settings, y[0], phase[0], out[lo:hi])
+        return
+    size = 8
+    for walks in parallel.pieces(n):
+        for lo, hi in parallel.pieces(CHUNK, size):
+            parallel.run(walk_parallel, *kind, points, *settings, CHUNK, walks, (lo, hi), y, phase, out)
+            if hi < CHUNK:  # a whole piece: the next walks begin with as many steps
+                size = hi - lo
+
+
+def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter):
+    """Arguments of a solve as the compiled solver takes them."""
+    if not isinstance(moments, Moments):
+        raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
+    one_of("model", model, MODELS)
+    one_of("loss", loss, tuple(LOSSES))
+    if kappa is None:
+        kappa = 0.0 if loss == "logistic" else 1.0
+    kappa = in_range("kappa", kappa, 0.0, open_low=loss == "square" or (model == "svm" and loss != "logistic"))
+    if model == "svm":
+        if lam is None:
+            raise ValueError("lam must be given for model='svm'")
+        lam = in_range("lam", lam, 0.0, open_low=True)
+    elif lam is not None:
+        raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
+    number("tol", tol, 1e-14)
+    positive_int("max_iter", max_iter)
+    point = (
+        kappa,
+        in_range("alpha_pos", alpha_pos, 0.0, LARGEST_SIZE, open_low=True),
+        in_range("alpha_neg", alpha_neg, 0.0, LARGEST_SIZE, open_low=True),
+        in_range("weight_pos", weight_pos, 0.0, open_low=True),
+        in_range("weight_neg", weight_neg, 0.0, open_low=True),
+        0.0 if lam is None else lam,
+    )
+    return (RIDGE if model == "svm" else UNSAT), LOSSES[loss], point
+
+
+def _warn_unless(converged):
+    if not np.all(converged):
+        warnings.warn(
+            f"{np.sum(np.logical_not(converged))} of {np.size(converged)} saddle points did not converge: "
+            "their values are NaN",
+            convergence_warning(),
+            stacklevel=3,
+        )

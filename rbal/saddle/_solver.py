@@ -1,0 +1,486 @@
+"""Where to start, which phase to solve, what to do when Newton fails: the strategy around ``_kernels.newton``."""
+
+import math
+
+import numpy as np
+from numba import njit, prange
+
+from .._support.gauss import cdf, jit
+from ..losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, constraint_of, edge_of, force, mean_loss
+from ..moments import Spectrum
+from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton, solve_bias
+
+COLLAPSED = 2  # a phase beside UNSAT and SAT: no weights lower the loss
+
+# Columns of a result.
+COLUMNS = (
+    "q", "r", "b", "x", "k_hat", "x_hat", "q_hat", "r_hat",
+    "train_loss", "train_error", "residual", "n_iter", "phase", "converged",
+)  # fmt: skip
+N_COLUMNS = len(COLUMNS)
+Q, R_, B_, X, K_HAT, X_HAT, Q_HAT, R_HAT, TRAIN_LOSS, TRAIN_ERROR, RESIDUAL, N_ITER, PHASE, CONVERGED = range(N_COLUMNS)
+
+X_LIMIT = 1e7  # x/√q beyond this: go and see whether the data are separable
+FAR = 1e9  # a margin that every sample misses
+HUGE = 1e300
+PATIENCE = 20  # times max_iter: all iterations of one search, after which it is given up
+FEW = 40  # iterations after which to see whether the data are separable, before more is tried
+
+
+@jit
+def with_mode(p, mode, loss, kappa, ridge):
+    """The same data under another mode, loss, margin and ridge."""
+    return Problem(mode, loss, kappa, p.alpha, p.weight, p.norm, ridge, p.fit_bias)
+
+
+@jit
+def sphere_start(problem, spectrum, y):
+    """Weights half aligned with the shift, on the sphere."""
+    q = problem.norm * (spectrum.g * spectrum.lam).sum() / spectrum.g.sum()
+    y[LOG_Q], y[LOG_X] = math.log(q), 0.0 if problem.mode == EDGE else 0.5 * math.log(q)
+    y[R], y[B], y[ZETA] = 0.5 * math.sqrt(problem.norm * spectrum.s.sum()), 0.0, 1.0
+
+
+@jit
+def ridge_start(problem, spectrum, ridge, y):
+    """Weights as under a strong ridge, where every sample pulls with the force it has at 0; capped at the margin."""
+    q_hat = r_hat = 0.0
+    for k in range(2):
+        f = force(problem.loss, problem.kappa[k], problem.weight[k], 0.0)
+        q_hat += problem.alpha[k] * f * f
+        r_hat += 0.5 * problem.alpha[k] * f
+    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
+    top = 1.0 + max(problem.kappa[0], problem.kappa[1])
+    q = min((q_hat * (g * lam * lam).sum() + r_hat**2 * (s * lam).sum()) / ridge**2, top**2)
+    x = min((g * lam).sum() / ridge, math.sqrt(q))
+    y[LOG_Q], y[LOG_X] = math.log(q), math.log(x)
+    y[R], y[B], y[ZETA] = min(r_hat * s.sum() / ridge, top), 0.0, ridge
+
+
+@jit
+def solve_edge(problem, spectrum, tol, max_iter, y):
+    """The SAT/UNSAT surface: y[LOG_X] becomes the critical margin. Extreme sizes are reached from milder ones."""
+    p = with_mode(problem, EDGE, edge_of(constraint_of(problem.loss)), (0.0, 0.0), 0.0)
+    sphere_start(p, spectrum, y)
+    residual, total = newton(p, spectrum, tol, max_iter, HUGE, y)
+    if residual <= tol:
+        return residual, total
+    solved, factor, good = 0.0, 4.0, y.copy()
+    share = 1e-3 / max(p.alpha[0], p.alpha[1])
+    for _ in range(200):
+        alpha = (p.alpha[0] * share, p.alpha[1] * share)
+        mild = Problem(EDGE, p.loss, p.kappa, alpha, p.weight, p.norm, 0.0, p.fit_bias)
+        if solved > 0.0:
+            y[:] = good
+        else:
+            sphere_start(mild, spectrum, y)
+        residual, n = newton(mild, spectrum, tol, max_iter, HUGE, y)
+        total += n
+        if residual <= tol:
+            if share == 1.0:
+                break
+            solved, factor = share, min(factor * factor, 100.0)
+            good[:] = y
+        elif solved == 0.0 or factor < 1.01:
+            break
+        else:
+            factor = math.sqrt(factor)
+        if total > PATIENCE * max_iter:
+            break
+        share = min(1.0, solved * factor)
+    return residual, total
+
+
+@jit
+def beyond_edge(problem, spectrum, tol):
+    """Whether the critical margin is quickly seen to be below the one asked for: then there is no SAT phase."""
+    if constraint_of(problem.loss) != INEQUALITY or spectrum.g_null > 0.0:
+        return False
+    p = with_mode(problem, EDGE, edge_of(constraint_of(problem.loss)), (0.0, 0.0), 0.0)
+    y = np.empty(5)
+    sphere_start(p, spectrum, y)
+    return newton(p, spectrum, tol, 20, HUGE, y)[0] <= tol and y[LOG_X] <= problem.kappa[0]
+
+
+@jit
+def solve_sat(problem, spectrum, tol, max_iter, y):
+    """Typical weights without loss. How far the margin is from the critical one tells where to start."""
+    p = with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0)
+    edge = np.empty(5)
+    residual, total = solve_edge(problem, spectrum, tol, max_iter, edge)
+    known, gap = residual <= tol, edge[LOG_X] - p.kappa[0]
+    easier_below = p.loss == INEQUALITY  # of equal constraints no margin is easier than others by being smaller
+    if easier_below and known and gap <= 0.0 and spectrum.g_null == 0.0:
+        return math.inf, total
+    if easier_below and known and gap > 0.0:  # the spread w of the solutions opens linearly
+        sphere_start(p, spectrum, y)
+        widest = y[LOG_Q]
+        y[:] = edge
+        y[LOG_X] = min(math.log(0.5 * gap) + 0.5 * edge[LOG_Q], widest)
+        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        total += n
+        if residual <= tol:
+            return residual, total
+    for k in range(4):  # half aligned with the shift, fully, not at all, just enough for the margin
+        sphere_start(p, spectrum, y)
+        if k == 1:
+            y[R] *= 2.0
+        elif k > 1:
+            y[R] = min(y[R], 2.0 * (k - 2.0) * p.kappa[0])
+        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        total += n
+        if residual <= tol:
+            return residual, total
+    if p.loss == INEQUALITY:
+        loose_start(p, spectrum, y)
+        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        total += n
+        if residual <= tol:
+            return residual, total
+    if known and gap > 0.0:
+        return leave_edge(p, spectrum, tol, edge, y, total)
+    return math.inf, total
+
+
+@jit
+def loose_start(problem, spectrum, y):
+    """Weights spread as without data, and the little that ever fewer samples then pull."""
+    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
+    zeta = (g.sum() + spectrum.g_null) / problem.norm
+    w = (g * lam).sum() / zeta
+    q = 1e-12 * w
+    b = solve_bias(problem, 0.0, q, w, 0.0, 0.0) if problem.fit_bias else 0.0
+    hats = np.empty((6, 4))
+    data_side(problem, 0.0, q, w, 0.0, b, hats)
+    q_hat, r_hat = hats[0, 1], hats[0, 2]
+    y[LOG_Q] = math.log(max((q_hat * (g * lam * lam).sum() + r_hat**2 * (s * lam).sum()) / zeta**2, 1e-300))
+    y[LOG_X], y[R], y[B], y[ZETA] = math.log(w), r_hat * s.sum() / zeta, b, zeta
+
+
+@jit
+def leave_edge(problem, spectrum, tol, edge, y, total):
+    """Follow the SAT phase from its surface, where the volume of solutions closes, down to the margin asked for."""
+    gap = edge[LOG_X] - problem.kappa[0]
+    share, solved, factor, good = 0.02, 0.0, 2.0, edge.copy()
+    residual = math.inf
+    for _ in range(100):
+        kappa = edge[LOG_X] - share * gap
+        p = with_mode(problem, SAT, problem.loss, (kappa, kappa), 0.0)
+        for k in range(1 if solved > 0.0 else 6):  # the spread near the surface is of the order of the distance
+            y[:] = good
+            if solved == 0.0:
+                y[LOG_X] = min(2.0 * math.log(share * gap), edge[LOG_Q]) - 2.0 * k
+            residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+            total += n
+            if residual <= tol:
+                break
+        if residual <= tol:
+            if share == 1.0:
+                break
+            good[:] = y
+            solved, factor = share, min(factor * factor, 4.0)
+        elif solved == 0.0 or factor < 1.01:
+            break
+        else:
+            factor = math.sqrt(factor)
+        share = min(1.0, solved * factor)
+    return residual, total
+
+
+@jit
+def major(problem):
+    """Label of the class that pulls harder at the bias; 0 when they are even."""
+    gap = problem.alpha[0] * problem.weight[0] - problem.alpha[1] * problem.weight[1]
+    if abs(gap) <= 4e-16 * problem.alpha[0] * problem.weight[0] or not problem.fit_bias:
+        return 0.0
+    return 1.0 if gap > 0.0 else -1.0
+
+
+@jit
+def from_major(problem):
+    """The same problem with the bias counted from the margin of the major class.
+
+    There it sits at large margins, and b alone, near ±κ, would lose the digits that matter.
+    """
+    y = major(problem)
+    kappa = problem.kappa
+    moved = (kappa[0] - y * kappa[0], kappa[1] + y * kappa[0])
+    return with_mode(problem, problem.mode, problem.loss, moved, problem.ridge)
+
+
+@jit
+def x_limit(problem):
+    """What x/√q may grow to before it tells of the SAT phase."""
+    return X_LIMIT if constraint_of(problem.loss) >= 0 else HUGE
+
+
+@jit
+def solve_unsat(problem, spectrum, tol, max_iter, y):
+    """The sphere with some loss left, from several starts. An infinite residual tells of the SAT phase."""
+    limit, total = x_limit(problem), 0
+    residual = math.inf
+    for k in range(3):  # as always; among the directions of least variance; with a small x
+        sphere_start(problem, spectrum, y)
+        if k == 1:
+            y[LOG_Q] = math.log(0.9 * problem.norm * spectrum.lam[0] + 0.1 * math.exp(y[LOG_Q]))
+            y[R] = min(y[R], 2.0 * problem.kappa[0])
+        elif k == 2:
+            y[LOG_X] -= 5.0
+        residual, n = newton(problem, spectrum, tol, max_iter, limit, y)
+        total += n
+        if residual <= tol:
+            return residual, total
+        side = major(problem)
+        if problem.loss == HINGE and side != 0.0 and residual < math.inf:
+            moved = from_major(problem)
+            y[B] += side * problem.kappa[0]
+            residual, n = newton(moved, spectrum, tol, max_iter, limit, y)
+            y[B] -= side * problem.kappa[0]
+            total += n
+            if residual <= tol:
+                return residual, total
+    return residual, total
+
+
+@jit
+def solve_vanishing(problem, spectrum, tol, max_iter, y):
+    """Direction of the weights of a hinge SVM as they vanish: major class at its margin, minor class far below.
+
+    The problem is then homogeneous, and its multiplier k̂ on the unit sphere decides: positive, and weights of size
+    k̂/λ̃ lower the loss under a strong ridge λ̃; not positive, and no weights do, under any ridge.
+    """
+    side = major(problem)
+    if side == 0.0:
+        return even_vanishing(problem, spectrum, y)
+    kappa = (0.0, FAR) if side > 0.0 else (FAR, 0.0)
+    p = Problem(UNSAT, HINGE, kappa, problem.alpha, problem.weight, 1.0, 0.0, problem.fit_bias)
+    visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0])
+    sphere_start(p, visible, y)
+    residual, n = newton(p, visible, tol, max_iter, HUGE, y)
+    hats = np.empty((6, 4))
+    data_side(p, 0.0, math.exp(y[LOG_Q]), math.exp(y[LOG_X]), y[R], y[B], hats)
+    return residual, n, y[ZETA] - hats[0, 0] * visible.shift
+
+
+@jit
+def even_vanishing(problem, spectrum, y):
+    """The same where the classes pull evenly: every sample lies below its margin and all is explicit."""
+    q_hat = r_hat = 0.0
+    for k in range(2):
+        q_hat += problem.alpha[k] * problem.weight[k] ** 2
+        r_hat += 0.5 * problem.alpha[k] * problem.weight[k]
+    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
+    k_hat = math.sqrt(q_hat * (g * lam).sum() + r_hat**2 * s.sum())
+    y[LOG_Q] = math.log((q_hat * (g * lam * lam).sum() + r_hat**2 * (s * lam).sum()) / k_hat**2)
+    y[LOG_X], y[R] = math.log((g * lam).sum() / k_hat), r_hat * s.sum() / k_hat
+    y[B], y[ZETA] = 0.0, k_hat
+    return 0.0, 0, k_hat
+
+
+@jit
+def too_wide(problem, y):
+    """Whether the quadrature of the logistic loss does not resolve it any more."""
+    return problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST)
+
+
+@jit
+def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
+    """SVM: from a guess; else follow the solution from a strong ridge, where it is known. Returns the phase too."""
+    ridge = problem.ridge
+    if not warm:
+        ridge_start(problem, spectrum, ridge, y)
+    residual, total = newton(problem, spectrum, tol, max_iter, HUGE, y)
+    if residual <= tol and y[LOG_Q] > -40.0:
+        return residual, total, UNSAT
+
+    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
+    pull = sum([problem.alpha[k] * problem.weight[k] for k in range(2)])
+    strong = max(ridge, 1e3 * pull * (1.0 + (g * lam).sum() + s.sum() + (g * lam * lam).sum()))
+    side = 0.0
+    if problem.loss == HINGE:
+        side = major(problem)
+        residual, n, k_hat = solve_vanishing(problem, spectrum, tol, max_iter, y)
+        total += n
+        if residual > tol:
+            return residual, total, UNSAT
+        if k_hat <= 0.0:
+            return 0.0, total, COLLAPSED
+        scale = k_hat / strong
+        y[LOG_Q] += 2.0 * math.log(scale)
+        y[LOG_X] += math.log(scale)
+        y[R] *= scale
+        y[B] *= scale
+    else:
+        ridge_start(problem, spectrum, strong, y)
+
+    moved = from_major(problem)
+    kappa = moved.kappa if side != 0.0 else problem.kappa
+    level, solved, factor, good = strong, strong, 0.1, y.copy()
+    for _ in range(300):
+        residual, n = newton(with_mode(problem, RIDGE, problem.loss, kappa, level), spectrum, tol, max_iter, HUGE, y)
+        total += n
+        if residual <= tol:
+            if level == ridge:
+                y[B] -= side * problem.kappa[0]
+                return residual, total, UNSAT
+            good[:] = y
+            solved, factor = level, max(factor * factor, 0.01)
+        elif factor > 0.99 or level == strong or too_wide(problem, good):
+            break
+        else:
+            y[:] = good
+            factor = math.sqrt(factor)
+        if total > (5 if problem.loss == LOGISTIC else PATIENCE) * max_iter:
+            break
+        level = max(ridge, solved * factor)
+    return residual, total, UNSAT
+
+
+@jit
+def collapses(problem, spectrum, tol, max_iter):
+    """Whether, on the sphere, all weight goes to directions that neither vary nor separate (there must be some)."""
+    if not (spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0):
+        return False
+    y = np.empty(5)
+    if problem.kappa[0] > 0.0:
+        if problem.loss != HINGE:
+            return False
+        residual, _, k_hat = solve_vanishing(problem, spectrum, tol, max_iter, y)
+        return residual <= tol and k_hat <= 0.0
+    # at κ = 0 the scale of the visible weights is free, and any loss they leave is saved by none
+    visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0])
+    residual, _ = solve_unsat(problem, visible, tol, max_iter, y)
+    return constraint_of(problem.loss) >= 0 and residual <= tol
+
+
+@jit
+def solve_point(problem, spectrum, tol, max_iter, y, warm_phase, out):
+    """One saddle point into one row of COLUMNS; y is the start when warm_phase ≥ 0, and the solution after.
+
+    Returns the phase to start from at a neighbouring point, or -1.
+    """
+    if problem.loss == LOGISTIC:  # smooth, so that it takes ten iterations or will not come; each is a long one
+        max_iter = min(max_iter, FEW)
+    if problem.mode == RIDGE:
+        residual, n, phase = solve_ridge(problem, spectrum, tol, max_iter, y, warm_phase == UNSAT)
+    else:
+        separable = constraint_of(problem.loss) >= 0
+        phase, residual, n = UNSAT, math.inf, 0
+        if warm_phase == SAT and separable and not beyond_edge(problem, spectrum, tol):
+            phase = SAT
+            residual, n = newton(
+                with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0), spectrum, tol, 20, HUGE, y
+            )
+        if not residual <= tol:
+            phase = UNSAT
+            if warm_phase != UNSAT:
+                sphere_start(problem, spectrum, y)
+            residual, more = newton(
+                problem, spectrum, tol, min(FEW, max_iter) if separable else max_iter, x_limit(problem), y
+            )
+            n += more
+        if not residual <= tol and collapses(problem, spectrum, tol, max_iter):
+            phase, residual = COLLAPSED, 0.0
+        if separable and not residual <= tol:
+            at_sat, more = solve_sat(problem, spectrum, tol, max_iter, y)
+            n += more
+            if at_sat <= tol:
+                phase, residual = SAT, at_sat
+        if not residual <= tol:
+            residual, more = solve_unsat(problem, spectrum, tol, max_iter, y)
+            n += more
+    ok = residual <= tol
+    if ok and too_wide(problem, y):
+        ok = False
+    report(problem, spectrum, phase, ok, y, out)
+    out[RESIDUAL], out[N_ITER], out[PHASE], out[CONVERGED] = residual, n, phase, 1.0 if ok else 0.0
+    return phase if ok and phase != COLLAPSED else -1
+
+
+@jit
+def report(problem, spectrum, phase, ok, y, out):
+    """Order parameters, hats, training loss and error of a solution; NaN throughout where there is none."""
+    out[:] = math.nan
+    if not ok:
+        return
+    weighted = (problem.alpha[0] * problem.weight[0], problem.alpha[1] * problem.weight[1])
+    total = weighted[0] + weighted[1]
+    if phase == COLLAPSED:
+        side = major(problem)
+        lost = (weighted[1] if side > 0.0 else weighted[0]) / total
+        out[Q], out[R_], out[B_], out[X] = 0.0, 0.0, -side * problem.kappa[0], 0.0
+        out[K_HAT] = problem.ridge if problem.mode == RIDGE else 0.0
+        out[TRAIN_LOSS] = 2.0 * problem.kappa[0] * lost
+        out[TRAIN_ERROR] = lost if problem.kappa[0] > 0.0 else 0.0  # at κ = 0 every score is 0, and none is wrong
+        return
+    q, x, r, b = math.exp(y[LOG_Q]), math.exp(y[LOG_X]), y[R], y[B]
+    hats = np.empty((6, 4))
+    p = problem
+    if phase == SAT:
+        p = with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0)
+    data_side(p, 0.0, q, x, r, b, hats)
+    k_hat = y[ZETA]
+    if problem.mode != RIDGE:
+        k_hat -= hats[0, 0] * spectrum.shift
+    out[Q], out[R_], out[B_], out[X] = q, r, b, x
+    out[K_HAT], out[X_HAT], out[Q_HAT], out[R_HAT] = k_hat, hats[0, 0], hats[0, 1], hats[0, 2]
+    out[TRAIN_LOSS] = out[TRAIN_ERROR] = 0.0
+    if phase == UNSAT:
+        for k in range(2):
+            mu = 0.5 * r - (1.0 - 2.0 * k) * b
+            c, kappa = problem.weight[k], problem.kappa[k]
+            out[TRAIN_LOSS] += problem.alpha[k] * mean_loss(problem.loss, kappa, c, x, mu, q) / total
+            # u < 0 exactly where u0 < -x f(u = 0)
+            edge = -x * force(problem.loss, kappa, c, 0.0)
+            out[TRAIN_ERROR] += weighted[k] * cdf((edge - mu) / math.sqrt(q)) / total
+
+
+@jit
+def walk(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, y, phase, out):
+    """Solve one point after another, each from its neighbour. Rows of points: κ, α₊, α₋, c₊, c₋, λ̃.
+
+    y and phase are the state and the phase to start from (-1: from none), and then those of the last point: y in
+    place, the phase as what is returned.
+    """
+    for j in range(points.shape[0]):
+        kappa, ridge = points[j, 0], points[j, 5]
+        alpha, weight = (points[j, 1], points[j, 2]), (points[j, 3], points[j, 4])
+        problem = Problem(mode, loss, (kappa, kappa), alpha, weight, norm, ridge, fit_bias)
+        phase = solve_point(problem, spectrum, tol, max_iter, y, phase, out[j])
+    return phase
+
+
+@jit
+def walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out):
+    """Some steps of walk number i, from where it was left."""
+    lo, hi = i * chunk + steps[0], min(i * chunk + steps[1], points.shape[0])
+    phase[i] = walk(mode, loss, spectrum, points[lo:hi], norm, fit_bias, tol, max_iter, y[i], phase[i], out[lo:hi])
+
+
+@njit(cache=True, error_model="numpy", parallel=True)
+def walk_parallel(
+    mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, walks, steps, y, phase, out, alone
+):
+    """Walks of a fixed length side by side, so that the result does not depend on the number of threads.
+
+    One call takes some steps, from steps[0] to steps[1], of some walks, from walks[0] to walks[1].
+    """
+    if alone:
+        for i in range(walks[0], walks[1]):
+            walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out)
+    else:
+        for i in prange(walks[0], walks[1]):
+            walk_part(
+                np.int64(i), mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out
+            )
+
+
+@jit
+def edges(loss, spectrum, alphas, norm, fit_bias, tol, max_iter, out):
+    """Critical margins. Rows of alphas: α₊, α₋; rows of out: κ_c, q, r, b, residual."""
+    y = np.empty(5)
+    for j in range(alphas.shape[0]):
+        alpha = (alphas[j, 0], alphas[j, 1])
+        problem = Problem(EDGE, loss, (0.0, 0.0), alpha, (1.0, 1.0), norm, 0.0, fit_bias)
+        out[j, 4], _ = solve_edge(problem, spectrum, tol, max_iter, y)
+        out[j, 0], out[j, 1], out[j, 2], out[j, 3] = y[LOG_X], math.exp(y[LOG_Q]), y[R], y[B]
