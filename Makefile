@@ -64,7 +64,7 @@ $(BOOK): $(READY) $(BOOK_SOURCES)
 
 test: lint $(DEEP) ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
 	$(BIN)/python -m pytest -n $(JOBS) -m "not browser"
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/test_kernels.py tests/test_descent.py
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/saddle/test_kernels.py tests/learners/test_descent.py
 	@$(MAKE) --no-print-directory test-notebooks test-book
 
 test-fast: $(READY) ## Unit tests and doctests that take no more than a few seconds each
@@ -80,7 +80,7 @@ test-elsewhere: $(READY) ## Run the chapters as other CPUs would compute them (E
 	PYTHONPATH=tools $(BIN)/python tools/elsewhere.py $(JOBS) $(ELSEWHERE)
 
 test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
-	$(BIN)/python -m pytest -n $(JOBS) tests/test_book.py tests/test_explorer.py -m browser
+	$(BIN)/python -m pytest -n $(JOBS) tests/book -m browser
 
 references: $(READY) ## Run every chapter and write its key numbers to tests/references (look at the diff)
 	$(BIN)/python tools/notebooks.py references

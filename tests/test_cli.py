@@ -141,7 +141,7 @@ def test_the_same_table_in_another_file(path, tmp_path, how):
 def test_blocks_do_not_matter(path, monkeypatch):
     whole = read(path).sample
     monkeypatch.setattr(_reading, "BLOCK", 1)  # 100 rows at a time
-    monkeypatch.setattr("rbal._table.MOST_FLOATS", 1000)  # rows are summed up, not held
+    monkeypatch.setattr("rbal.advice._table.MOST_FLOATS", 1000)  # rows are summed up, not held
     for a, b in zip(whole, read(path).sample, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-12)
 

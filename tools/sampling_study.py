@@ -3,7 +3,8 @@
     python tools/sampling_study.py [--trials 100] [--n-jobs 1] [--store _build/sampling.jsonl]
 
 Results are kept in the store as they come, so that an interrupted run goes on where it stopped. The table that comes
-with the package, rbal/_results/sampling.csv, is written anew after each round, once there are as many as it holds.
+with the package, rbal/studies/_results/sampling.csv, is written anew after each round, once there are as many as it
+holds.
 """
 
 import argparse

@@ -7,12 +7,12 @@ imbalanced problem lives.
 import math
 
 import numpy as np
-from numba import njit
 
-# A division by zero gives infinity or NaN, as in numpy: the solver looks for both.
-jit = njit(cache=True, error_model="numpy")
+from .jit import compiled
+
+jit = compiled()
 # Sums may be reordered so that they vectorise; NaN and infinity stay honest.
-jit_sum = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+jit_sum = compiled(fastmath={"reassoc", "contract"})
 
 SQRT2 = math.sqrt(2.0)
 INV_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)

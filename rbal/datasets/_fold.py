@@ -10,10 +10,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from .._support.jit import compiled
 
 # Without the GIL, chains run in threads of one process and share the tables.
-jit = njit(cache=True, nogil=True, error_model="numpy")
+jit = compiled(nogil=True)
 
 MAX_PARTNERS = 5  # a chain end in the middle of the cube: six neighbours, one of them bonded
 N_EXCHANGES = 4  # in a sweep

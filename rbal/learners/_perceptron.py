@@ -2,8 +2,8 @@ r"""The spherical perceptron: min Σ c (κ - u)₊ with u = y (x·J - b) over �
 
 Two steps get there. A splitting (ADMM) with the margins as the split variable guesses which samples lie on the margin:
 its weight step is a least-squares problem on a sphere, one secular equation in the eigenbasis of the centred Gram
-matrix. Then the exact descent of :mod:`rbal._descent` takes over, until the optimality conditions hold to rounding,
-whatever the sign of the multiplier.
+matrix. Then the exact descent of :mod:`rbal.learners._descent` takes over, until the optimality conditions hold to
+rounding, whatever the sign of the multiplier.
 """
 
 import warnings

@@ -23,7 +23,7 @@ def condense(spectrum, ratio=3.0, n=10):
     """Bins of λ - shift that widen by a factor ``ratio``; in each, n nodes for the directions and n for the shift.
 
     The poles of what is integrated lie at or below the smallest eigenvalue, so that bins may widen away from it. With
-    the defaults, solutions differ by about 1e-11 from those of the full spectrum (tests/test_condense.py).
+    the defaults, solutions differ by about 1e-11 from those of the full spectrum (tests/moments/test_condense.py).
     """
     lam, g, s, g_null, shift = spectrum
     gap = lam - shift

@@ -8,8 +8,9 @@ Rows are chains first, then samples.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from .._support.jit import compiled
 from ._kernels import (
     LANES,
     ONE,
@@ -27,7 +28,7 @@ from ._kernels import (
 )
 from ._layers import streams
 
-jit_halves = njit(cache=True, error_model="numpy", nogil=True, parallel=True)
+jit_halves = compiled(nogil=True, parallel=True)
 
 MEMORY = np.float32(0.95)  # of the running mean of the hidden units, from batch to batch
 VISIBLE, HIDDEN, COMPARE, CLIMB = np.arange(4)  # tasks; for constants of Python numba would compile each by itself

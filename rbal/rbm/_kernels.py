@@ -8,13 +8,14 @@ so is the generator of random bits, for as many streams side by side.
 import math
 
 import numpy as np
-from numba import njit
+
+from .._support.jit import compiled
 
 # As in _gauss.py, and other threads go on meanwhile.
-jit = njit(cache=True, error_model="numpy", nogil=True)
-jit_sum = njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"}, nogil=True)
+jit = compiled(nogil=True)
+jit_sum = compiled(fastmath={"reassoc", "contract"}, nogil=True)
 # Products may be fused with sums; the order of sums stays, where digits depend on it.
-jit_fused = njit(cache=True, error_model="numpy", fastmath={"contract"}, nogil=True)
+jit_fused = compiled(fastmath={"contract"}, nogil=True)
 
 LOG2_E = np.float32(1.0 / math.log(2.0))
 LN2_HIGH = np.float32(0.693359375)  # few digits, so that a product with a small integer is exact

@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from .._support.gauss import cdf, jit
+from .._support.jit import compiled
 from ..losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, constraint_of, edge_of, force, mean_loss
 from ..moments import Spectrum
 from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton, solve_bias
@@ -457,7 +458,7 @@ def walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, ch
     phase[i] = walk(mode, loss, spectrum, points[lo:hi], norm, fit_bias, tol, max_iter, y[i], phase[i], out[lo:hi])
 
 
-@njit(cache=True, error_model="numpy", parallel=True)
+@compiled(parallel=True)
 def walk_parallel(
     mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, walks, steps, y, phase, out, alone
 ):

@@ -13,7 +13,7 @@ import rbal
 from rbal import experiments
 from rbal.advice._judgement import model_error
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ("breast_cancer", "digits", "wine")  # with scikit-learn
 
 

@@ -153,7 +153,7 @@ def test_solve_and_sweep_take_the_same_arguments():
 
 
 def test_version_is_that_of_the_package():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert rbal.__version__ == project["version"]
 
 

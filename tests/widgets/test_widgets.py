@@ -168,7 +168,7 @@ def test_every_source_can_be_chosen(name):
 
 
 def test_the_same_data_as_in_the_browser():
-    folder = Path(__file__).parents[1] / "book" / "_static" / "explorer" / "data"
+    folder = Path(__file__).parents[2] / "book" / "_static" / "explorer" / "data"
     shipped = json.loads((folder / "moments.json").read_text())
     assert {key: data["name"] for key, data in shipped.items()} == {k: label for k, (label, _) in _data.SOURCES.items()}
     for key, data in shipped.items():

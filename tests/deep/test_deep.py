@@ -18,7 +18,7 @@ from rbal.datasets import _fetch, images  # noqa: E402
 from rbal.datasets.images import DataError  # noqa: E402
 from rbal.deep import _features, _networks, _training, _weights  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TINY = {"blocks": (1, 2), "width": 4, "n_classes": 5}
 
 

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAX_BYTES = 5_000_000
 
@@ -197,7 +197,7 @@ if len(sys.argv) > 1:  # a machine with another name, and one feature more or le
     features["clzero"] = not features.get("clzero", False)
     llvmlite.binding.get_host_cpu_name = lambda: sys.argv[1]
     llvmlite.binding.get_host_cpu_features = lambda: features
-from rbal._gauss import pdf as kernel
+from rbal._support.gauss import pdf as kernel
 kernel(0.5)
 print(sum(kernel.stats.cache_misses.values()), sum(kernel.stats.cache_hits.values()))
 """

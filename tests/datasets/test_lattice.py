@@ -13,7 +13,7 @@ from numpydoc.docscrape import FunctionDoc
 
 from rbal.datasets import _dimers, _fold, _proteins, _walks, lattice
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

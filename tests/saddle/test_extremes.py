@@ -25,6 +25,7 @@ from rbal.learners import _descent, _perceptron
 from rbal.metrics import Metrics
 
 HERE = Path(__file__).parent
+PATHS = [str(HERE), str(HERE.parent)]
 SIZES = [1e-300, 1e-100, 1e-30, 1e-6, 1e-3, 0.1, 1.0, 1.0, 10.0, 1e3, 1e4, 1e10, 1e100, 1e300]
 
 
@@ -263,7 +264,7 @@ def scan(seed, n):
 
 def program(code):
     """Command that runs some code beside this file."""
-    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(HERE)!r})\n" + textwrap.dedent(code)]
+    return [sys.executable, "-c", f"import sys; sys.path[:0] = {PATHS!r}\n" + textwrap.dedent(code)]
 
 
 @pytest.mark.slow
@@ -344,13 +345,13 @@ LONG = {
     "RBM.log_partition, annealing": """
         rbm = machine()
         t, rng = rbm._training, np.random.default_rng(0)
-        path = _rbm_partition.path_to(t.machine, t.base)
+        path = _partition.path_to(t.machine, t.base)
         ends = lambda own: path.follow(path.first(50, own), np.linspace(0.0, 1.0, n), own)
         n = 2
-        _rbm_machine.in_pieces(ends, _rbm_machine.seeds(rng, 4))
+        _machine.in_pieces(ends, _machine.seeds(rng, 4))
         start()
         n = 1_000_000
-        _rbm_machine.in_pieces(ends, _rbm_machine.seeds(rng, 4))
+        _machine.in_pieces(ends, _machine.seeds(rng, 4))
     """,
 }
 LIMITS = {what: 4.0 for what in LONG if what.startswith("RBM")}  # seconds, of which Python takes some to end
@@ -366,11 +367,11 @@ def test_ctrl_c_is_heard(what):
         start = lambda: print("started", flush=True)
 
         def machine():
-            global _rbm_machine, _rbm_partition
+            global _machine, _partition
             import warnings
-            from rbal import _rbm_machine, _rbm_partition
+            from rbal.rbm import _machine, _partition
             warnings.simplefilter("ignore")  # that so short an annealing is not reliable
-            _rbm_machine.get_num_threads = lambda: 2  # in threads, of which only the main one hears Ctrl-C
+            _machine.get_num_threads = lambda: 2  # in threads, of which only the main one hears Ctrl-C
             return rbal.RBM(30, n_epochs=1, random_state=0, progress=False).fit(rng.integers(0, 2, (200, 300)))
     """
     code = textwrap.dedent(code) + textwrap.dedent(LONG[what]) + 'print("done")\n'

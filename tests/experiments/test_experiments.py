@@ -28,7 +28,7 @@ from rbal.datasets import synthetic
 from rbal.datasets.images import load_mnist
 from rbal.experiments import TrialError, _store, generator, run, summary, train
 
-PAGE = Path(__file__).parents[1] / "book" / "clusters.md"
+PAGE = Path(__file__).parents[2] / "book" / "clusters.md"
 GRID = {"n": [3, 50], "scale": [0.5, 1.0, 2.0], "kind": ["normal", "uniform"]}
 quiet = functools.partial(run, progress=False)
 

@@ -22,7 +22,7 @@ import rbal
 from rbal.datasets import _celeba, _fetch, _sources, images
 from rbal.datasets.images import DataError
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "rbal" / "datasets" / "_data"
 
 # How often each digit occurs, as published.

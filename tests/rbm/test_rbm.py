@@ -423,7 +423,7 @@ TRAINED = {
 
 @pytest.mark.slow
 def test_intervals_of_log_z_hold():
-    """Four trained machines whose log Z is known; tests/test_log_z_study.py has ten seeds of six larger ones."""
+    """Four trained machines whose log Z is known; the stored study has ten seeds of six larger ones."""
     held, reliable = {}, {}
     for name, (data, params) in TRAINED.items():
         X = prototypes(**data)

@@ -18,7 +18,7 @@ pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 QUICK = {"draws": 4}
 
 
