@@ -18,12 +18,13 @@ slow annealing.
 What is fresh: a first version had constants UNKNOWN and DOUBT, chosen with an eye on three machines like the first
 four. It called a value reliable that was 2.5 too low, with an error of 0.1: most of the mass was in a mode to which
 few paths forward come, and of which too few of the persistent chains knew. So these constants are gone. FOUND, APART
-and LOST were chosen (FOUND from 10 to 3, LOST from 0.05 to 0.02; R for each group of chains was tried and dropped) after one to three seeds of machines that are not here (training seeds 7001, 7002, 7005, 7021 and
-7031), and of that of chapter 12. A second version, in whose error only the nearer of the bridges APART counted, held
-in 26 of 30 rows of a machine of 300 digits (7032), a Gaussian one (7034) and that of dimers; the first was 0.1 too
-low by shares of modes as they were at the start, and the farther bridge sees that. Since then nothing was changed.
-The fifth machine is trained for 100 epochs and not 250 to save time. The second, fourth and fifth machine are fresh; the first and third were seen with other seeds of annealing; all seeds
-here are new.
+and LOST were chosen after one to three seeds of machines that are not here (training seeds 7001, 7002, 7005, 7021 and
+7031), and of that of chapter 12: FOUND went from 10 to 3, LOST from 0.05 to 0.02, and a measure for each group of
+chains was tried and dropped. A second version, in whose error only the nearer of the bridges APART counted, held in 26
+of 30 rows of a machine of 300 digits (7032), a Gaussian one (7034) and that of dimers; the first was 0.1 too low by
+shares of modes as they were at the start, and the farther bridge sees that. Since then nothing was changed. The fifth
+machine is trained for 100 epochs instead of 250, to save time. The second, fourth and fifth machine are fresh; the
+first and third were seen with other seeds of annealing; all seeds here are new.
 """
 
 import argparse

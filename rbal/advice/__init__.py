@@ -5,18 +5,6 @@ point of the user's classifier under each remedy, and says which one to take, ho
 it.
 """
 
-from ._advise import (
-    C_RANGE,
-    LOSSES,
-    Advice,
-    advise,
-    advise_file,
-)
+from ._advise import LOSSES, Advice, advise, advise_file
 
-__all__ = [
-    "C_RANGE",
-    "LOSSES",
-    "Advice",
-    "advise",
-    "advise_file",
-]
+__all__ = ["LOSSES", "Advice", "advise", "advise_file"]

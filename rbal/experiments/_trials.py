@@ -1,9 +1,4 @@
-r"""Trials: a grid of settings, each repeated with random numbers of its own, on as many cores as there are.
-
-:func:`run` calls a trial for every cell of a grid and collects a tidy table; :func:`summary` averages it; :func:`train`
-is the trial that the book repeats most. A trial's random numbers follow from the root seed, the content of its cell and
-its number, and from nothing else: neither the order, the number of workers nor the rest of the grid changes a result.
-"""
+"""Trials over a grid, on cores or clusters, stored as they come."""
 
 import contextlib
 import functools

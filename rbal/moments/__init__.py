@@ -5,14 +5,6 @@ only the eigenvalues :math:`\lambda_i` of :math:`C` and the squared components :
 eigenvectors, so that one eigendecomposition, made here once, serves every later solve.
 """
 
-from ._moments import (
-    SITES_AT_ONCE,
-    Moments,
-    Spectrum,
-)
+from ._moments import Moments, Spectrum
 
-__all__ = [
-    "SITES_AT_ONCE",
-    "Moments",
-    "Spectrum",
-]
+__all__ = ["Moments", "Spectrum"]

@@ -11,16 +11,7 @@ with an extra factor :math:`e^{-z_\mu^2/2}/\sqrt{2\pi}` for each Gaussian unit. 
 :math:`I^2/2` for Gaussian ones. Binary visible units have :math:`h_i(v) = h_i v` and :math:`w_{i\mu}(v) = w_{i\mu} v`.
 """
 
-from ._rbm import (
-    CHAINS_AT_ONCE,
-    RATES,
-    RBM,
-    SLOWEST,
-)
+from ._partition import LogPartition
+from ._rbm import RBM
 
-__all__ = [
-    "CHAINS_AT_ONCE",
-    "RATES",
-    "RBM",
-    "SLOWEST",
-]
+__all__ = ["RBM", "LogPartition"]

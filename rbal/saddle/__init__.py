@@ -10,25 +10,10 @@ problem.
 """
 
 from .._support.warnings import convergence_warning
-from ._solve import (
-    CHUNK,
-    LARGEST_SIZE,
-    MODELS,
-    PHASES,
-    Solution,
-    solve,
-    sweep,
-)
+from ._residuals import Residuals, residuals
+from ._solve import MODELS, PHASES, Solution, solve, sweep
 
-__all__ = [
-    "CHUNK",
-    "LARGEST_SIZE",
-    "MODELS",
-    "PHASES",
-    "Solution",
-    "solve",
-    "sweep",
-]
+__all__ = ["MODELS", "PHASES", "Residuals", "Solution", "residuals", "solve", "sweep"]
 
 
 def __getattr__(name):

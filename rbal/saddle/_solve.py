@@ -1,13 +1,4 @@
-r"""Order parameters of the trained classifier: :func:`solve` for one point, :func:`sweep` for many.
-
-The eight saddle-point equations collapse. In the eigenbasis of the covariance the weight side is a handful of sums over
-eigenvalues; the data side is three Gaussian expectations of the loss. What is left are three unknowns,
-:math:`\log q, \log x` and :math:`r`: for given values the bias solves a monotone equation, and so does the
-multiplier :math:`\hat k` of the sphere. Newton's method with the analytic Jacobian closes the rest in some six
-iterations. Where it fails, the solver looks for the reason: the data are separable (the SAT phase, with its own
-equations), the weights of an SVM vanish, or the start was poor, and then it follows the solution from an easier
-problem.
-"""
+"""One point, or many: checks of the arguments, the walks of a sweep, and what is handed out."""
 
 import warnings
 from dataclasses import dataclass, fields

@@ -1,8 +1,4 @@
-"""Long experiments of the book, as trials for :func:`rbal.experiments.run`, and what they gave.
-
-The results come with the package, so that a chapter can draw hours of computing in a second. The same trial, at a
-smaller size, is run in the chapter itself, and ``make study-sampling`` runs all of it.
-"""
+"""The study of the chapter on likelihood-informed sampling, and how studies are judged."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rbal._support import files
 from rbal.datasets import _fetch
 from rbal.datasets._fetch import DataError
 
@@ -43,7 +44,8 @@ def full_disk(monkeypatch):
     def opener(path, mode="r", *args, **kwargs):
         return Full(path, mode.replace("b", "")) if mode[0] in "wax" else open(path, mode, *args, **kwargs)
 
-    monkeypatch.setattr(_fetch, "open", opener, raising=False)
+    for module in (_fetch, files):
+        monkeypatch.setattr(module, "open", opener, raising=False)
 
 
 # ---- where

@@ -152,7 +152,7 @@ def test_many_blocks_of_sites(monkeypatch):
     M, delta = random_potts(np.random.default_rng(6), 25, 4)
     whole = rbal.Moments.potts(M, delta)
     expected = whole.eigenvalues, whole.delta_sq
-    monkeypatch.setattr("rbal.moments.SITES_AT_ONCE", 7)
+    monkeypatch.setattr("rbal.moments._moments.SITES_AT_ONCE", 7)
     parts = rbal.Moments.potts(M, delta)
     np.testing.assert_array_equal(parts.eigenvalues, expected[0])
     np.testing.assert_array_equal(parts.delta_sq, expected[1])

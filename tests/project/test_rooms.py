@@ -1,0 +1,103 @@
+"""The plan of the house: which room may import which, and the names that are reached through each door."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "rbal"
+
+# From left to right, as data flow: a room imports only what stands in an earlier row.
+ROWS = [
+    {"_support", "plotting"},
+    {"losses", "moments", "metrics", "learners", "rbm"},
+    {"saddle", "limits", "datasets", "samplers", "experiments"},
+    {"phases", "margins", "strategies", "studies", "deep"},
+    {"advice"},
+    {"widgets", "cli"},
+]
+
+# Names that scripts of the first edition use. They keep working, wherever the code behind them has moved to.
+PUBLIC = {
+    "advice": "LOSSES Advice advise advise_file",
+    "datasets": "images lattice synthetic",
+    "experiments": "PROVENANCE SharedTest TrialError generator run shared_test summary train",
+    "learners": "LinearSVM OrderParameters SphericalPerceptron",
+    "limits": "gardner_capacity large_margin large_margin_error",
+    "losses": "LOSSES",
+    "margins": "test_density train_density",
+    "metrics": "Metrics",
+    "moments": "Moments Spectrum",
+    "phases": "critical_alpha critical_margin",
+    "plotting": "BLUE GREEN VERMILLION",
+    "rbm": "LogPartition RBM",
+    "saddle": "MODELS PHASES Solution ConvergenceWarning residuals solve sweep",
+    "samplers": "LikelihoodInformedSampler RBMSMOTE RandomMixSampler",
+    "strategies": "BestMixing balanced best_mixing compare imbalanced mix",
+    "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
+    "widgets": "margins metrics mixing own_data phases simulate tradeoff",
+}
+
+
+def rooms():
+    """Room of each source file, and the rooms it imports from."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = ("rbal", *path.relative_to(PACKAGE).with_suffix("").parts)
+        if parts[1].startswith("__"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = parts[: len(parts) - node.level] + tuple((node.module or "").split(".") if node.module else ())
+                for name in node.names:
+                    yield path, parts[1], (*base, name.name)[1]
+
+
+def test_every_room_stands_in_the_plan():
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert found - {"__init__", "__main__"} == set().union(*ROWS)
+
+
+def test_no_room_imports_one_to_its_right():
+    row = {room: k for k, names in enumerate(ROWS) for room in names}
+    wrong = {
+        f"{path.relative_to(PACKAGE)} imports {other}"
+        for path, room, other in rooms()
+        if other in row and other != room and not row[other] < row[room]
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in PUBLIC.items() for n in names.split()])
+def test_public_names_keep_working(module, name):
+    assert hasattr(importlib.import_module(f"rbal.{module}"), name)
+
+
+@pytest.mark.parametrize("chapter", sorted(Path(PACKAGE.parent, "notebooks").glob("*.md")), ids=lambda path: path.stem)
+def test_chapters_import_public_names_only(chapter):
+    imports = re.findall(r"^(?:from|import) rbal.*$", chapter.read_text(encoding="utf-8"), re.MULTILINE)
+    assert imports
+    assert not [line for line in imports if re.search(r"\b_", line)]
+
+
+def test_an_edited_source_makes_the_cache_stale(tmp_path):
+    """Outside of make, too: what a kernel calls into may stand in another file."""
+    code = """
+        import sys
+        from rbal._support import jit
+        jit.stamp = lambda: sys.argv[1]
+        from rbal._support.gauss import pdf
+        pdf(0.5)
+        print(sum(pdf.stats.cache_hits.values()))
+    """
+    code = "\n".join(line.strip() for line in code.splitlines())
+
+    def hits(stamp):
+        environment = {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent), "PATH": ""}
+        command = [sys.executable, "-c", code, stamp]
+        return int(subprocess.check_output(command, env=environment, text=True))
+
+    assert [hits("one"), hits("one"), hits("two"), hits("two")] == [0, 1, 0, 1]
