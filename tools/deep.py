@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_limits
 
 import rbal
 from rbal import deep, experiments
+from rbal._support.files import atomic
 from rbal.datasets import _fetch, images
 from rbal.samplers import RandomMixSampler
 
@@ -115,7 +116,7 @@ class Study:
     def table(self, name, frame):
         """Write a table to the folder of results."""
         self.out.mkdir(parents=True, exist_ok=True)
-        with _fetch.atomic(self.out / name) as file:
+        with atomic(self.out / name) as file:
             frame.to_csv(file, index=False, float_format="%.5f", lineterminator="\n")
 
     def about(self, **news):
@@ -129,7 +130,7 @@ class Study:
             **news,
         }
         self.out.mkdir(parents=True, exist_ok=True)
-        with _fetch.atomic(path) as file:
+        with atomic(path) as file:
             file.write((json.dumps(told, indent=1) + "\n").encode())
 
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from tqdm.auto import tqdm
 
+from .._support.files import DataError
 from .._support.validation import positive_int
 from . import _fetch
-from ._fetch import DataError
 from ._pixels import sauvola_threshold
 
 ATTRIBUTES, PHOTOGRAPHS = "list_attr_celeba.txt", "img_align_celeba"

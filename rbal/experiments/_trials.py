@@ -295,7 +295,7 @@ def train(
         **learner.order_parameters(classes.moments)._asdict(),
         "train_loss": float(np.average(np.maximum(kappa - u, 0.0), weights=weight)),
         "train_error": float(np.average(u < 0.0, weights=weight)),
-        **_tested(scores, y_test, kappa),
+        **measured(scores, y_test, kappa),
         "multiplier": getattr(learner, "multiplier_", math.nan),
         "kkt_residual": getattr(learner, "kkt_residual_", math.nan),
         **({"right": (scores > 0) == (y_test > 0)} if answers else {}),
@@ -314,7 +314,7 @@ def _ridge(lam, kappa):
     return lam
 
 
-def _tested(score, y, kappa):
+def measured(score, y, kappa):
     """Losses, error, rates and AUC on a balanced test set."""
     u, positive = y * score, y > 0
     tpr, tnr = float(np.mean(score[positive] > 0)), float(np.mean(score[~positive] <= 0))

@@ -9,8 +9,8 @@ from imblearn.over_sampling import SMOTE, SMOTEN
 from scipy.stats import t
 from sklearn.svm import LinearSVC
 
-from .. import experiments
 from .._support.validation import number, one_of, positive_int, real_array
+from ..experiments._trials import measured
 from ..rbm import RBM
 from ..samplers import RBMSMOTE, LikelihoodInformedSampler
 
@@ -138,7 +138,7 @@ def _tested(X_pos, X_neg, data, C):
     X, y = np.concatenate([X_pos, X_neg]) / np.sqrt(data.L), np.repeat([1, -1], [len(X_pos), len(X_neg)])
     # liblinear takes samples in random order, which changes what it returns within the tolerance
     svm = LinearSVC(C=C, loss="hinge", fit_intercept=False, tol=1e-3, max_iter=1_000_000, random_state=0).fit(X, y)
-    return experiments._tested((data.X_test @ svm.coef_[0]) + svm.coef_.sum(), data.y_test, 1.0)
+    return measured((data.X_test @ svm.coef_[0]) + svm.coef_.sum(), data.y_test, 1.0)
 
 
 def tidy(table):

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from rbal._support import files
+from rbal._support.files import DataError, atomic, locked
 from rbal.datasets import _fetch
-from rbal.datasets._fetch import DataError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -75,7 +75,7 @@ def test_cache_folder_of_the_platform(monkeypatch, tmp_path, platform, variable,
 
 def test_atomic_file_appears_at_the_end(tmp_path):
     path = tmp_path / "below" / "file"
-    with _fetch.atomic(path) as file:
+    with atomic(path) as file:
         file.write(CONTENT)
         assert not path.exists()
     assert path.read_bytes() == CONTENT
@@ -88,7 +88,7 @@ def test_interrupted_write_leaves_the_old_file(tmp_path, problem):
     path.write_bytes(b"old")
 
     def write():
-        with _fetch.atomic(path) as file:
+        with atomic(path) as file:
             file.write(CONTENT)
             raise problem
 
@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(DataError, match="could not be written"):
         _fetch.save_arrays(tmp_path / "file" / "arrays.npz", {"a": np.zeros(3)})
-    with pytest.raises(DataError, match="RBAL_DATA"), _fetch.locked(tmp_path / "file" / "arrays.npz"):
+    with pytest.raises(DataError, match="RBAL_DATA"), locked(tmp_path / "file" / "arrays.npz"):
         pass
 
 
@@ -144,7 +144,7 @@ def test_lock_admits_one_at_a_time(tmp_path):
 
     def work():
         for _ in range(20):
-            with _fetch.locked(tmp_path / "file"):
+            with locked(tmp_path / "file"):
                 inside.append(None)
                 most.append(len(inside))
                 inside.pop()

@@ -10,6 +10,7 @@ from scipy import stats
 import rbal
 from rbal import experiments, studies
 from rbal.datasets.images import load_mnist
+from rbal.studies import _sampling
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_the_svm_is_that_of_the_theory():
     ours = rbal.LinearSVM(lam=0.1, fit_bias=False, tol=1e-6).fit((X + 1) / 2, y)
     score = ours.decision_function((data.X_test + 1) / 2)
     expected = 0.5 * (np.mean(score[:500] > 0) + np.mean(score[500:] <= 0))
-    assert studies._tested((X[:60] + 1) / 2, (X[60:] + 1) / 2, data, 10.0)["ba"] == pytest.approx(expected, abs=0.003)
+    assert _sampling._tested((X[:60] + 1) / 2, (X[60:] + 1) / 2, data, 10.0)["ba"] == pytest.approx(expected, abs=0.003)
 
 
 def test_paired_differences_by_hand():

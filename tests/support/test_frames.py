@@ -230,7 +230,7 @@ def test_the_package_needs_no_polars():
         "builtins.__import__ = without\n"
         "import rbal\n"
         "X = np.random.default_rng(0).normal(size=(60, 3)); y = np.arange(60) < 20\n"
-        "from rbal import _table\n"
+        "from rbal.advice import _table\n"
         "print(_table.from_arrays(X, y).D, rbal.RandomMixSampler().fit_resample(X, y)[0].shape)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
