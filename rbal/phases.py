@@ -14,7 +14,7 @@ from ._support import parallel
 from ._support.validation import broadcast, flag, in_range, number
 from ._support.warnings import convergence_warning
 from .losses import HINGE
-from .moments import Moments
+from .moments._spectrum import spectrum_of
 from .saddle._solver import edges
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
@@ -29,7 +29,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
 
     Parameters
     ----------
-    moments : Moments
+    moments : Moments or Spectrum
     alpha_pos, alpha_neg : float or array
         Class sizes over L; arrays broadcast, and give the SAT/UNSAT surface.
     fit_bias : bool
@@ -48,8 +48,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     >>> print(f"{abs(critical_margin(noise, 1.0, 1.0)):.6f}")
     0.000000
     """
-    if not isinstance(moments, Moments):
-        raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
+    full = spectrum_of(moments)
     pos, neg = broadcast(
         alpha_pos=in_range("alpha_pos", alpha_pos, 0.0, open_low=True),
         alpha_neg=in_range("alpha_neg", alpha_neg, 0.0, open_low=True),
@@ -58,15 +57,15 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     out = np.empty((pos.size, 5))
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
     # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
-    spectrum = moments._spectrum._replace(g_null=0.0, shift=float(moments._spectrum.lam[0]))
+    spectrum = full.without_free()
     for lo, hi in parallel.pieces(len(alphas)):
-        edges(HINGE, spectrum, alphas[lo:hi], float(moments.Q), bool(fit_bias), tol, 200, out[lo:hi])
+        edges(HINGE, spectrum, alphas[lo:hi], float(full.Q), bool(fit_bias), tol, 200, out[lo:hi])
     bad = ~(out[:, 4] <= tol)
     if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin
-        alone = 0.5 * np.sqrt(moments.Q * spectrum.s[0])
+        alone = 0.5 * np.sqrt(full.Q * spectrum.s[0])
         out[:, 0] = np.where(bad | (out[:, 0] < alone), alone, out[:, 0])
         bad[:] = False
-    if moments._spectrum.g_null > 0.0:  # weights on those features alone give every sample the score 0
+    if full.g_null > 0.0:  # weights on those features alone give every sample the score 0
         out[~bad, 0] = np.maximum(out[~bad, 0], 0.0)
     if bad.any():
         out[bad] = np.nan
@@ -83,7 +82,7 @@ def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
 
     Parameters
     ----------
-    moments : Moments
+    moments : Moments or Spectrum
     kappa : float or array
     rho_pos : float or array
         Share of positives in the training set.

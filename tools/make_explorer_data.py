@@ -16,7 +16,6 @@ import rbal
 from rbal import saddle
 from rbal.datasets import images, lattice, synthetic
 from rbal.losses import LOSSES
-from rbal.moments._condense import condense
 from rbal.saddle._kernels import RIDGE, UNSAT
 from rbal.saddle._solver import COLUMNS, N_COLUMNS, walk
 
@@ -66,7 +65,7 @@ def order_parameters(spectrum, norm):
 def smallest(spectrum, norm):
     """The smallest condensed spectrum that solves to the tolerance, and its error; the full one if none is smaller."""
     exact, phases = order_parameters(spectrum, norm)
-    trials = [condense(spectrum, ratio, n) for ratio in (2.0, 3.0, 5.0, 10.0, 30.0, 1e3) for n in range(2, 25)]
+    trials = [spectrum.condensed(ratio, n) for ratio in (2.0, 3.0, 5.0, 10.0, 30.0, 1e3) for n in range(2, 25)]
     for trial in sorted(trials, key=lambda spectrum: spectrum.lam.size):
         if trial.lam.size >= spectrum.lam.size:
             break
@@ -86,7 +85,7 @@ def main():
     """Condense every data set and write the file."""
     sets = {}
     for key, (name, moments) in data_sets().items():
-        full = moments._spectrum
+        full = moments.spectrum
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", saddle.convergence_warning())
             spectrum, error = smallest(full, moments.Q)

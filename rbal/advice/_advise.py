@@ -50,7 +50,7 @@ class Advice:
         What was read: sizes, columns, what was imputed and dropped.
     setting : object
         The classifier and the metric.
-    moments : Moments
+    moments : Spectrum
         Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``.
     level : float
         Coverage of the intervals.

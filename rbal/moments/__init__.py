@@ -5,6 +5,7 @@ only the eigenvalues :math:`\lambda_i` of :math:`C` and the squared components :
 eigenvectors, so that one eigendecomposition, made here once, serves every later solve.
 """
 
-from ._moments import Moments, Spectrum
+from ._moments import Moments
+from ._spectrum import Spectrum
 
 __all__ = ["Moments", "Spectrum"]

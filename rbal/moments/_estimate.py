@@ -13,7 +13,6 @@ so that the two functions that the saddle point asks of the data, :math:`\operat
 is subtracted. What is returned is the non-negative spectrum that has these two functions.
 """
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from scipy.optimize import nnls
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ._moments import Moments, Spectrum
+from ._spectrum import Spectrum
 
 ARGUMENTS = 32  # resolvents that are matched, evenly spaced in log ẑ
 STEP = 1.25  # ratio of neighbouring eigenvalues of the spectrum that is fitted
@@ -41,34 +40,6 @@ class Sample(NamedTuple):
     spread_pos: np.ndarray  # variance of the positive class along them
     spread_neg: np.ndarray
     outside: float  # squared difference of the means in no sampled direction
-
-
-class Estimate(Moments):
-    """Moments of which only the spectrum is known, as the saddle point takes it."""
-
-    def __init__(self, D, lam, g, s):
-        self.L, self.Q = D, 1
-        self._parts = lam, g, s
-
-    def __repr__(self):
-        return f"Estimate(D={self.L}, separation={self.separation:.3g})"
-
-    @cached_property
-    def _spectrum(self):
-        lam, g, s = self._parts
-        used = (g > 0.0) | (s > 0.0)
-        return Spectrum(lam[used], g[used], s[used], 0.0, float(lam[used][0]))
-
-    @property
-    def separation(self):
-        """Distance of the class means in units of the deviation of one feature."""
-        _, g, s = self._parts
-        return float(np.sqrt(s.sum() / g.sum()))
-
-    def apart(self, factor):
-        """The same classes, their means this many times as far apart."""
-        lam, g, s = self._parts
-        return Estimate(self.L, lam, g, factor**2 * s)
 
 
 def from_covariances(n_pos, n_neg, difference, cov_pos, cov_neg):
@@ -180,17 +151,22 @@ class Fitter:
         return _nonnegative(self._kernel, self._white @ shift)
 
     def fit(self):
-        """Moments with the measured resolvents."""
-        return Estimate(self.D, self.lam, self.g, self.s)
+        """Spectrum with the measured resolvents."""
+        return self._spectrum(self.s)
+
+    def _spectrum(self, s):
+        used = (self.g > 0.0) | (s > 0.0)
+        lam = self.lam[used]
+        return Spectrum(lam, self.g[used], s[used], 0.0, float(lam[0]), self.D, 1)
 
     def draws(self, normals):
-        """Moments that other samples of the same size could have given, one for each row of standard normals.
+        """Spectra that other samples of the same size could have given, one for each row of standard normals.
 
         Their percentiles are the interval: what was measured, of either sign, is moved by its noise before it is made a
         spectrum. The number of directions stays, whose noise is of order 1/D.
         """
         for noise in normals:
-            yield Estimate(self.D, self.lam, self.g, self._fit(self.target.shift + self._root @ noise))
+            yield self._spectrum(self._fit(self.target.shift + self._root @ noise))
 
 
 def evenly(n, dimensions, rng):

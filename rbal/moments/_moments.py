@@ -1,25 +1,14 @@
 """Moments of two classes, and their spectrum."""
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import helmert
 
 from .._support.validation import in_range, one_hot_room, one_of, positive_int, real_array, squarable, states
+from ._spectrum import Spectrum
 
-LARGEST = 1e40  # variance in one direction: beyond it the solver would search long for what it cannot resolve
 SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
-
-
-class Spectrum(NamedTuple):
-    """Distinct eigenvalues, with everything divided by L so that each 1/L Σᵢ is a plain sum."""
-
-    lam: np.ndarray  # ascending
-    g: np.ndarray  # how many directions, per site
-    s: np.ndarray  # squared shift along them, per site
-    g_null: float  # directions that neither vary nor separate, per site: absent from the arrays
-    shift: float  # smallest eigenvalue, 0 with g_null: k̂ > -x̂·shift
 
 
 class Moments:
@@ -310,28 +299,9 @@ class Moments:
         return singular**2, vectors @ shift, lambda c: c @ vectors + rest
 
     @cached_property
-    def _spectrum(self):
-        """What the compiled solver takes: equal eigenvalues merged, free directions counted apart."""
-        values, squares = self._eigen
-        if max(values[-1], squares.sum()) > LARGEST:
-            raise ValueError(
-                f"variances and squared shifts must be at most {LARGEST:g}, got {max(values[-1], squares.sum()):g}: "
-                "divide the features by a number"
-            )
-        null = int(np.searchsorted(values, 0.0, side="right"))
-        null_shift = squares[:null].sum()
-        if null_shift <= 1e-22 * squares.sum():  # rounding of the eigenvectors, not a shift
-            null_shift = 0.0
-        values, squares = values[null:], squares[null:]
-        groups = np.cumsum(np.diff(values, prepend=values[0]) > 4 * np.finfo(float).eps * values)
-        counts = np.bincount(groups).astype(float)
-        lam = np.bincount(groups, values) / counts
-        g, s = counts / self.L, np.bincount(groups, squares) / self.L
-        if null_shift > 0.0:  # the one direction without noise that separates; any others are free
-            lam, g, s = np.r_[0.0, lam], np.r_[1.0 / self.L, g], np.r_[null_shift / self.L, s]
-            null -= 1
-        g_null = null / self.L
-        return Spectrum(lam, g, s, g_null, 0.0 if g_null > 0.0 else float(lam[0]))
+    def spectrum(self):
+        """What the solver takes, as a :class:`rbal.moments.Spectrum`: equal eigenvalues merged."""
+        return Spectrum.of(*self._eigen, self.L, self.Q)
 
 
 def _potts_sites(M, delta):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._support.validation import number, positive_int
 from ..losses import HINGE
-from ..moments import Moments
+from ..moments._spectrum import spectrum_of
 from ._kernels import LOG_Q, UNSAT, Problem, evaluate, newton, workspace
 from ._solver import HUGE, sphere_start
 
@@ -35,14 +35,12 @@ def residuals(moments, alpha_pos, alpha_neg, kappa, *, n_newton=15, n_damped=120
     Residuals
         Arrays of shapes (n_newton + 1,) and (n_damped,).
     """
-    if not isinstance(moments, Moments):
-        raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
+    spectrum, y = spectrum_of(moments), np.empty(5)
     alpha = number("alpha_pos", alpha_pos, 0.0, open_low=True), number("alpha_neg", alpha_neg, 0.0, open_low=True)
     margin = number("kappa", kappa, 0.0)
     positive_int("n_newton", n_newton)
     positive_int("n_damped", n_damped)
-    problem = Problem(UNSAT, HINGE, (margin, margin), alpha, (1.0, 1.0), float(moments.Q), 0.0, True)
-    spectrum, y = moments._spectrum, np.empty(5)
+    problem = Problem(UNSAT, HINGE, (margin, margin), alpha, (1.0, 1.0), float(spectrum.Q), 0.0, True)
     work, res, step = workspace(), np.empty(3), np.empty(3)
     damped, fast = [], []
     sphere_start(problem, spectrum, y)

@@ -1,7 +1,7 @@
 """One point, or many: checks of the arguments, the walks of a sweep, and what is handed out."""
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -10,12 +10,13 @@ from .._support.validation import broadcast, flag, in_range, number, one_of, pos
 from .._support.warnings import convergence_warning
 from ..losses import LOSSES
 from ..metrics import Metrics
-from ..moments import Moments
+from ..moments._spectrum import spectrum_of
 from ._kernels import RIDGE, UNSAT
-from ._solver import N_COLUMNS, walk, walk_parallel
+from ._solver import COLUMNS, N_COLUMNS, walk, walk_parallel
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
+POINT = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")  # columns of what a walk is asked
 LARGEST_SIZE = 1e100  # of a class over L: the sums of more would leave the range of doubles
 CHUNK = 64  # points of a sweep that share one warm-started walk
 
@@ -45,8 +46,8 @@ class Solution:
         Largest relative violation of the saddle-point equations.
     n_iter : int
         Newton iterations, over all attempts.
-    kappa, weight_pos, weight_neg, loss
-        What was asked.
+    alpha_pos, alpha_neg, kappa, weight_pos, weight_neg, lam, model, loss, fit_bias
+        What was asked; ``lam`` is None for the perceptron.
     """
 
     q: float
@@ -63,10 +64,15 @@ class Solution:
     n_iter: int
     phase: str
     converged: bool
+    alpha_pos: float
+    alpha_neg: float
     kappa: float
     weight_pos: float
     weight_neg: float
+    lam: float | None
+    model: str
     loss: str
+    fit_bias: bool
 
     @property
     def variance(self):
@@ -80,9 +86,11 @@ class Solution:
 
     def __getitem__(self, index):
         """One point, or some, of a sweep."""
-        *arrays, loss = (getattr(self, f.name) for f in fields(self))
-        parts = [np.asarray(a)[index] for a in arrays]
-        return Solution(*(p.item() if np.ndim(p) == 0 else p for p in parts), loss)
+        if np.ndim(self.q) == 0:
+            raise IndexError("this is the solution of one point, which has no parts")
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        parts = {name: value[index] for name, value in values.items() if isinstance(value, np.ndarray)}
+        return replace(self, **{name: p.item() if np.ndim(p) == 0 else p for name, p in parts.items()})
 
 
 def solve(
@@ -104,8 +112,8 @@ def solve(
 
     Parameters
     ----------
-    moments : Moments
-        Statistics of the classes.
+    moments : Moments or Spectrum
+        Statistics of the classes, or what the solver sees of them.
     alpha_pos, alpha_neg : float
         Class sizes over L.
     kappa : float, optional
@@ -147,18 +155,18 @@ def solve(
     BA 0.6259, at the best threshold 0.6453
     """
     fit_bias = flag("fit_bias", fit_bias)
-    mode, loss_id, point = _checked(
+    mode, loss_id, spectrum, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
     )
     if any(isinstance(value, np.ndarray) and value.ndim for value in point):
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
-    points, out = np.array([point]), np.empty((1, N_COLUMNS))
-    norm = float(moments.Q)
-    start = np.empty(5), -1
-    walk(mode, loss_id, moments._spectrum, points, norm, bool(fit_bias), float(tol), int(max_iter), *start, out)
-    *numbers, n_iter, phase, converged = out[0].tolist()
-    _warn_unless(bool(converged))
-    return Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), point[0], *point[3:5], loss)
+    points, out, start = np.array([point]), np.empty((1, N_COLUMNS)), (np.empty(5), -1)
+    walk(mode, loss_id, spectrum, points, float(spectrum.Q), fit_bias, float(tol), int(max_iter), *start, out)
+    found = dict(zip(COLUMNS, out[0].tolist(), strict=True))
+    found |= {"n_iter": int(found["n_iter"]), "phase": PHASES[int(found["phase"])]}
+    found["converged"] = bool(found["converged"])
+    _warn_unless(found["converged"])
+    return Solution(**found, **_asked(point, model), model=model, loss=loss, fit_bias=fit_bias)
 
 
 def sweep(
@@ -200,20 +208,25 @@ def sweep(
     array([0.6064, 0.6311, 0.6313])
     """
     fit_bias = flag("fit_bias", fit_bias)
-    mode, loss_id, point = _checked(
+    mode, loss_id, spectrum, point = _checked(
         moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
     )
-    names = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")
-    columns = broadcast(**dict(zip(names, point, strict=True)))
+    columns = broadcast(**dict(zip(POINT, point, strict=True)))
     points = np.stack([c.ravel() for c in columns], axis=1)
     out = np.empty((len(points), N_COLUMNS))
-    settings = float(moments.Q), bool(fit_bias), float(tol), int(max_iter)
-    _walks((mode, loss_id, moments._spectrum), points, settings, out)
-    *numbers, n_iter, phase, converged = (column.reshape(columns[0].shape) for column in out.T)
-    converged = converged.astype(bool)
-    _warn_unless(converged)
-    phase = np.array(PHASES)[phase.astype(int)]
-    return Solution(*numbers, n_iter.astype(int), phase, converged, columns[0], *columns[3:5], loss)
+    settings = float(spectrum.Q), fit_bias, float(tol), int(max_iter)
+    _walks((mode, loss_id, spectrum), points, settings, out)
+    found = {name: column.reshape(columns[0].shape) for name, column in zip(COLUMNS, out.T, strict=True)}
+    found |= {"n_iter": found["n_iter"].astype(int), "phase": np.array(PHASES)[found["phase"].astype(int)]}
+    found["converged"] = found["converged"].astype(bool)
+    _warn_unless(found["converged"])
+    return Solution(**found, **_asked(columns, model), model=model, loss=loss, fit_bias=fit_bias)
+
+
+def _asked(point, model):
+    """What was asked, by name."""
+    asked = dict(zip(POINT, point, strict=True))
+    return asked if model == "svm" else {**asked, "lam": None}
 
 
 def _walks(kind, points, settings, out):
@@ -234,8 +247,7 @@ def _walks(kind, points, settings, out):
 
 def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter):
     """Arguments of a solve as the compiled solver takes them."""
-    if not isinstance(moments, Moments):
-        raise TypeError(f"moments must be a rbal.Moments, got {type(moments).__name__}")
+    spectrum = spectrum_of(moments)
     one_of("model", model, MODELS)
     one_of("loss", loss, tuple(LOSSES))
     if kappa is None:
@@ -257,7 +269,7 @@ def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos,
         in_range("weight_neg", weight_neg, 0.0, open_low=True),
         0.0 if lam is None else lam,
     )
-    return (RIDGE if model == "svm" else UNSAT), LOSSES[loss], point
+    return (RIDGE if model == "svm" else UNSAT), LOSSES[loss], spectrum, point
 
 
 def _warn_unless(converged):

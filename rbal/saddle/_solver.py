@@ -255,7 +255,7 @@ def solve_vanishing(problem, spectrum, tol, max_iter, y):
         return even_vanishing(problem, spectrum, y)
     kappa = (0.0, FAR) if side > 0.0 else (FAR, 0.0)
     p = Problem(UNSAT, HINGE, kappa, problem.alpha, problem.weight, 1.0, 0.0, problem.fit_bias)
-    visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0])
+    visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0], spectrum.L, spectrum.Q)
     sphere_start(p, visible, y)
     residual, n = newton(p, visible, tol, max_iter, HUGE, y)
     hats = np.empty((6, 4))
@@ -349,7 +349,7 @@ def collapses(problem, spectrum, tol, max_iter):
         residual, _, k_hat = solve_vanishing(problem, spectrum, tol, max_iter, y)
         return residual <= tol and k_hat <= 0.0
     # at κ = 0 the scale of the visible weights is free, and any loss they leave is saved by none
-    visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0])
+    visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0], spectrum.L, spectrum.Q)
     residual, _ = solve_unsat(problem, visible, tol, max_iter, y)
     return constraint_of(problem.loss) >= 0 and residual <= tol
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._support.validation import one_of
 from ..moments import Moments
+from ..moments._spectrum import spectrum_of
 
 RANDOM, POTTS = 707, 2  # seeds: of the classes of chapter 7, and of the Potts frequencies
 
@@ -79,30 +80,14 @@ def options(chosen):
 
 def separation(moments):
     """Distance between the classes, ‖δ‖/√L."""
-    return float(np.sqrt(moments.delta_sq.sum() / moments.L))
+    return float(np.sqrt(spectrum_of(moments).s.sum()))
 
 
 def separated(moments, distance):
-    """The same covariance, with the classes moved along δ until ‖δ‖/√L is ``distance``; in the eigenbasis of C.
-
-    A spectrum that was condensed stays so.
-    """
-    own = separation(moments)
+    """Spectrum of the same covariance, with the classes moved along δ until ‖δ‖/√L is ``distance``."""
+    spectrum, own = spectrum_of(moments), separation(moments)
     if distance == own:
-        return moments
+        return spectrum
     if own == 0.0:
         raise ValueError("these classes have equal means: there is no direction to move them apart")
-    factor = distance / own
-    shift = factor * np.sqrt(moments.delta_sq)
-    moved = Moments(
-        L=moments.L,
-        Q=moments.Q,
-        M=moments.M,
-        delta=factor * moments.delta,
-        shift=shift,
-        covariance=moments.eigenvalues,
-    )
-    spectrum = moments._spectrum
-    if factor > 0.0:  # at 0 a direction that separates without noise becomes one that does nothing
-        moved._spectrum = spectrum._replace(s=factor**2 * spectrum.s)
-    return moved
+    return spectrum.apart(distance / own)

@@ -8,7 +8,6 @@ import numpy as np
 from ipywidgets import HTML, Dropdown, FloatLogSlider, FloatSlider, GridBox, Layout, VBox
 
 from .._support.validation import number
-from ..moments._condense import condensed
 from . import _data
 from ._canvas import Canvas
 
@@ -141,7 +140,7 @@ class DataExplorer(Explorer):
         distance = FloatSlider(
             0.0, min=0.0, max=1.0, step=0.01, description="separation ‖δ‖/√L", style=WIDE, layout=ROOM
         )
-        self._moments, self._loaded = None, None
+        self._spectrum, self._loaded = None, None
         super().__init__(width, height, {"data": menu, **controls, "separation": distance}, extras)
         self._load()
         if separation is not None:
@@ -150,19 +149,17 @@ class DataExplorer(Explorer):
             distance.value = separation
 
     def _load(self):
-        """Moments of the chosen data, and the slider at their own separation."""
+        """Spectrum of the chosen data, and the slider at their own separation."""
         value = self.data.value
         moments = _data.named(value) if isinstance(value, str) else value
-        own = _data.separation(moments)
+        self._spectrum, self._loaded = moments.spectrum.condensed(), value
+        own = _data.separation(self._spectrum)
         with self._hold():
             self.separation.max = max(float(np.ceil(20.0 * own) / 10.0), 0.1)
             self.separation.value = own
-        self._moments, self._loaded = condensed(moments), value
 
     def problem(self):
-        """Moments of the data as the controls have them."""
+        """Spectrum of the data as the controls have them."""
         if self.data.value != self._loaded:
             self._load()
-        if self.separation.value == _data.separation(self._moments):
-            return self._moments
-        return _data.separated(self._moments, self.separation.value)
+        return _data.separated(self._spectrum, self.separation.value)

@@ -1,7 +1,5 @@
 """Explorations of one trained classifier: its scores and what a threshold makes of them, and the phase it is in."""
 
-from copy import copy
-
 import numpy as np
 from contourpy import contour_generator
 from ipywidgets import Checkbox
@@ -160,20 +158,6 @@ SIDE = 33  # class sizes along each side of the plane
 N_SLICE = 61
 
 
-def without_free(moments):
-    """The same classes less the directions that neither vary nor separate, such as pixels that are constant.
-
-    A margin is proportional to the weights. Where it can be positive, all of them go into directions that matter, and
-    the others might as well not be there; where it cannot, all go into the others, for a margin of 0.
-    """
-    spectrum = moments._spectrum
-    if spectrum.g_null == 0.0:
-        return moments
-    rest = copy(moments)
-    rest._spectrum = spectrum._replace(g_null=0.0, shift=float(spectrum.lam[0]))
-    return rest
-
-
 def margins_along(moments, pos, neg, at_once=4):
     """Critical margins along growing classes, NaN past the first few that are negative: these are slow, and unseen."""
     out = np.full(pos.shape, np.nan)
@@ -243,7 +227,7 @@ class PhasesExplorer(DataExplorer):
         key = (self._loaded, self.separation.value)
         if self._plane_of != key:
             size = np.geomspace(*ALPHA, SIDE)
-            self._plane, self._plane_of = (size, margins_over(without_free(moments), size)), key
+            self._plane, self._plane_of = (size, margins_over(moments.without_free(), size)), key
         return self._plane
 
     def _update(self):
@@ -251,7 +235,7 @@ class PhasesExplorer(DataExplorer):
         pos, neg = self.alpha_pos.value, self.alpha_neg.value
         size, plane = self._surface(moments)
         total, rho = np.geomspace(*ALPHA, N_SLICE), pos / (pos + neg)
-        point, rest = saddle.solve(moments, pos, neg, kappa), without_free(moments)
+        point, rest = saddle.solve(moments, pos, neg, kappa), moments.without_free()
         here = float(surface.critical_margin(rest, pos, neg))
         self.curves = {
             "size": size, "plane": plane, "alpha": total,

@@ -81,7 +81,7 @@ def javascript(request, tmp_path_factory):
 
 
 def as_json(moments):
-    spectrum = moments._spectrum
+    spectrum = moments.spectrum
     return {
         "L": moments.L, "Q": moments.Q, "lam": spectrum.lam.tolist(), "g": spectrum.g.tolist(),
         "s": spectrum.s.tolist(), "g_null": spectrum.g_null,

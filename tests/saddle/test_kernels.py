@@ -22,7 +22,9 @@ def system(n=5, seed=0, constant=0):
     F = rng.normal(size=(n, 2 * n)) / np.sqrt(2 * n)
     C, delta, L = F @ F.T, rng.normal(size=n), n + constant
     lam, U = np.linalg.eigh(C)
-    spectrum = Spectrum(lam, np.full(n, 1.0 / L), (U.T @ delta) ** 2 / L, constant / L, 0.0 if constant else lam[0])
+    spectrum = Spectrum(
+        lam, np.full(n, 1.0 / L), (U.T @ delta) ** 2 / L, constant / L, 0.0 if constant else lam[0], L, 1
+    )
     C, delta = np.pad(C, (0, constant)), np.pad(delta, (0, constant))
     return spectrum, C, delta, L
 

@@ -521,10 +521,10 @@ def test_constant_features_do_not_matter():
         np.append(rng.normal(size=40), np.zeros(10)) / 14,
     )
     moments = rbal.Moments.real(half, -half, variances)
-    rest = _points.without_free(moments)
-    assert moments._spectrum.g_null == pytest.approx(0.2)
-    assert rest._spectrum.g_null == 0.0
-    assert _points.without_free(rest) is rest
+    rest = moments.spectrum.without_free()
+    assert moments.spectrum.g_null == pytest.approx(0.2)
+    assert rest.g_null == 0.0
+    assert rest.without_free() is rest
     size = np.geomspace(0.1, 0.5, 5)
     with_them, without = (rbal.critical_margin(m, size, 2 * size) for m in (moments, rest))
     assert (without > 0.0).all()

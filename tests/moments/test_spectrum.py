@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import rbal
-from rbal.moments._condense import condense, condensed, gauss_rule
+from rbal.moments import Spectrum
+from rbal.moments._spectrum import gauss_rule
 from rbal.widgets import _data
 
 
@@ -33,13 +34,13 @@ def test_few_nodes_are_left_alone():
     x, w = gauss_rule(nodes, weights, 5)
     np.testing.assert_array_equal(x, [1.0, 3.0])
     np.testing.assert_array_equal(w, [1.0, 2.0])
-    spectrum = rbal.Moments.real([0.1, -0.2], [0.0, 0.0], [1.0, 2.0])._spectrum
-    for ours, theirs in zip(condense(spectrum), spectrum, strict=True):
+    spectrum = rbal.Moments.real([0.1, -0.2], [0.0, 0.0], [1.0, 2.0]).spectrum
+    for ours, theirs in zip(spectrum.condensed(), spectrum, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_the_sums_are_kept():
-    full, few = (make(wide(2000)) for make in (lambda m: m._spectrum, lambda m: condensed(m)._spectrum))
+    full, few = (make(wide(2000).spectrum) for make in (lambda s: s, Spectrum.condensed))
     assert few.lam.size < 400 < full.lam.size
     assert (np.diff(few.lam) >= 0.0).all()
     assert (few.g_null, few.shift) == (full.g_null, full.shift)
@@ -54,8 +55,8 @@ def test_the_sums_are_kept():
 @pytest.mark.parametrize("kappa", [0.0, 0.5, 2.0])
 def test_solutions_are_those_of_the_full_spectrum(name, kappa):
     moments = wide(1000) if name == "wide" else _data.named(name)
-    few = condensed(moments)
-    assert few._spectrum.lam.size <= moments._spectrum.lam.size
+    few = moments.spectrum.condensed()
+    assert few.lam.size <= moments.spectrum.lam.size
     pos, neg = np.array([0.05, 0.1, 0.5, 2.0, 1.0]), np.array([0.05, 2.0, 1.0, 2.0, 20.0])
     a, b = (rbal.sweep(m, pos, neg, kappa) for m in (few, moments))
     assert (a.phase == b.phase).all()
@@ -65,8 +66,28 @@ def test_solutions_are_those_of_the_full_spectrum(name, kappa):
 
 def test_the_moments_themselves_are_not_touched():
     moments = wide(500)
-    before = moments._spectrum
-    few = condensed(moments)
-    assert moments._spectrum is before
-    assert few._spectrum.lam.size < before.lam.size
-    np.testing.assert_array_equal(few.eigenvalues, moments.eigenvalues)
+    before = moments.spectrum
+    few = before.condensed()
+    assert moments.spectrum is before
+    assert few.lam.size < before.lam.size
+
+
+@pytest.mark.parametrize("options", [{"kappa": 0.5}, {"model": "svm", "lam": 0.1}])
+def test_a_spectrum_is_solved_like_its_moments(options):
+    moments = wide(50)
+    for function in (rbal.solve, rbal.sweep):
+        ours, theirs = (function(m, 0.5, 2.0, **options) for m in (moments.spectrum, moments))
+        assert (ours.q, ours.r, ours.b) == (theirs.q, theirs.r, theirs.b)
+    assert rbal.critical_margin(moments.spectrum, 0.5, 0.2) == rbal.critical_margin(moments, 0.5, 0.2)
+    with pytest.raises(TypeError, match=r"moments must be a rbal\.Moments or a Spectrum, got list"):
+        rbal.solve([1.0], 1.0, 1.0)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 3.0])
+def test_apart_is_what_moved_means_give(factor):
+    lam, half = np.array([0.0, 0.0, 0.5, 1.0, 1.0]), np.array([0.2, 0.0, 0.3, 0.1, 0.4])  # one separates without noise
+    ours = rbal.Moments.real(half, -half, lam).spectrum.apart(factor)
+    theirs = rbal.Moments.real(factor * half, -factor * half, lam).spectrum
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14, atol=0)
+    assert ours.separation == pytest.approx(theirs.separation)
