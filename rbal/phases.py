@@ -15,7 +15,7 @@ from ._support.validation import broadcast, flag, in_range, number
 from ._support.warnings import convergence_warning
 from .losses import HINGE
 from .moments._spectrum import spectrum_of
-from .saddle._solver import edges
+from .saddle._walks import edges
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
 SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins

@@ -222,7 +222,7 @@ def test_test_loss_against_draws(draws):
 
 
 def test_test_loss_broadcasts(monkeypatch):
-    monkeypatch.setattr(rbal.metrics, "_BLOCK", 7)  # several blocks, the last one short
+    monkeypatch.setattr(rbal.metrics._theory, "_BLOCK", 7)  # several blocks, the last one short
     rng = np.random.default_rng(3)
     m = rbal.Metrics(rng.uniform(0.1, 9, (5, 1, 2)), rng.uniform(-1, 5, (4, 1)), rng.normal(size=2))
     phi = np.array([0.1, 0.6])

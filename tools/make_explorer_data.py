@@ -17,7 +17,7 @@ from rbal import saddle
 from rbal.datasets import images, lattice, synthetic
 from rbal.losses import LOSSES
 from rbal.saddle._kernels import RIDGE, UNSAT
-from rbal.saddle._solver import COLUMNS, N_COLUMNS, walk
+from rbal.saddle._walks import COLUMNS, N_COLUMNS, walk
 
 TARGET = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer" / "data" / "moments.json"
 TOLERANCE = 1e-8  # of every order parameter, on the grid of `points`; test_explorer.py asks 1e-6 on another grid

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtr
-from scipy.stats import rankdata
 
+from ..metrics._scores import area
 from ._pipeline import coding
 
 ROWS = 500  # of each class that are looked at
@@ -78,10 +78,8 @@ def _ridge_scores(K, y):
 
 def _auc(scores, y):
     """Area under the ROC curve and its standard error, at most."""
-    ranks = rankdata(scores)
-    n_pos, n_neg = y.sum(), (~y).sum()
-    area = (ranks[y].sum() - 0.5 * n_pos * (n_pos + 1)) / (n_pos * n_neg)
-    return area, np.sqrt(max(area * (1.0 - area), 1e-4) / min(n_pos, n_neg))
+    value = area(scores, y)
+    return value, np.sqrt(max(value * (1.0 - value), 1e-4) / min(y.sum(), (~y).sum()))
 
 
 def _of_shape(X, y):

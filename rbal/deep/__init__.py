@@ -9,9 +9,9 @@ try:
 except ImportError as error:
     raise ImportError("rbal.deep needs PyTorch, which is not installed: pip install rbal[deep]") from error
 
+from ..metrics import best_threshold, evaluate
 from ._features import extract
 from ._networks import Classifier, FeatureInput, ResNet, SmallCNN
-from ._scores import best_threshold, evaluate
 from ._training import predict, train
 from ._weights import imagenet_labels, load_resnet50
 

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from .._support.files import DataError, atomic
 from .._support.validation import number, positive_int
-from ._scores import evaluate
+from ..metrics import evaluate
 from ._weights import read_tensors
 
 FORMAT = "rbal.deep checkpoint 1"

@@ -5,24 +5,8 @@ is the trial that the book repeats most. A trial's random numbers follow from th
 its number, and from nothing else: neither the order, the number of workers nor the rest of the grid changes a result.
 """
 
-from ._trials import (
-    PROVENANCE,
-    SharedTest,
-    TrialError,
-    generator,
-    run,
-    shared_test,
-    summary,
-    train,
-)
+from ._summary import SharedTest, shared_test, summary
+from ._train import train
+from ._trials import PROVENANCE, TrialError, generator, run
 
-__all__ = [
-    "PROVENANCE",
-    "SharedTest",
-    "TrialError",
-    "generator",
-    "run",
-    "shared_test",
-    "summary",
-    "train",
-]
+__all__ = ["PROVENANCE", "SharedTest", "TrialError", "generator", "run", "shared_test", "summary", "train"]

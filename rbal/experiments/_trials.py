@@ -5,23 +5,19 @@ import functools
 import hashlib
 import itertools
 import json
-import math
 import pickle
 import sys
 import time
 import traceback
-from typing import NamedTuple
 
 import joblib
 import numpy as np
 import pandas as pd
 from joblib.parallel import get_active_backend
-from scipy.stats import rankdata
 from threadpoolctl import ThreadpoolController, threadpool_limits
 from tqdm.auto import tqdm
 
-from .._support.validation import flag, number, one_of, positive_int, real_array
-from ..learners import LinearSVM, SphericalPerceptron
+from .._support.validation import flag, positive_int
 from ._store import describe, opened
 
 PROVENANCE = ("trial", "seed", "seconds")
@@ -95,107 +91,6 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
     return table
 
 
-def summary(table, by=None):
-    """Mean and standard error of what the trials returned, for every cell.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        From :func:`run`.
-    by : str or list of str, optional
-        Columns that define a cell; by default all names of the grid.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a cell: its values, for every output ``x`` the mean as ``x`` and the standard error of the mean as
-        ``x_se``, and the number of trials as ``count``. A NaN in any trial makes its mean NaN. Lists are left out.
-
-    Notes
-    -----
-    Dots with error bars are one line: ``s = summary(table)``, then
-    ``ax.errorbar(s.alpha_neg, s.ba, s.ba_se, fmt="o")``.
-
-    The error is that of trials which are independent of each other. Where all are tested on the same images, use
-    :func:`shared_test`.
-    """
-    names = list(table.attrs.get("grid", []))
-    if by is None and "grid" not in table.attrs:
-        raise ValueError("by must name the columns that define a cell: this table does not know its grid")
-    by = names if by is None else [by] if isinstance(by, str) else list(by)
-    if missing := [name for name in by if name not in table]:
-        raise ValueError(f"by must name columns of the table, got {missing[0]!r}")
-    numeric = table.select_dtypes(["number", "bool"]).columns
-    outputs = [name for name in numeric if name not in (*names, *by, *PROVENANCE)]
-    rows = []
-    for values, part in table.groupby(by, sort=False, dropna=False) if by else [((), table)]:
-        row = dict(zip(by, values, strict=True))
-        for name in outputs:
-            row[name], row[f"{name}_se"] = _mean_and_error(part[name].to_numpy(float))
-        rows.append({**row, "count": len(part)})
-    return pd.DataFrame(rows)
-
-
-class SharedTest(NamedTuple):
-    """Mean over trials that share a test set, and its standard error from both."""
-
-    mean: float
-    se: float  # of both parts, of_trials and of_test, added in squares
-    of_trials: float  # because training sets were drawn: what other trials on this test set would change
-    of_test: float  # because the test set was drawn: what other test samples would change, for any number of trials
-
-
-def shared_test(values, y=None):
-    r"""Mean of what several trials say of one test set, with the error of the trials and that of the test set.
-
-    More trials do not make a small test set larger. With :math:`v_{ti}` what trial t says of sample i, both drawn at
-    random, the error of the mean has two parts: the scatter of the trials over their number, and the scatter of the
-    samples, each averaged over trials, over their number. What scatters without regard to either would be counted in
-    both, and is taken out of the second. Classes are averaged with equal weight, so that with answers right or wrong
-    the mean is the balanced accuracy.
-
-    Parameters
-    ----------
-    values : (n_trials, n_test) array
-        For every trial and test sample a number: whether the answer is right, or the loss. At least two trials.
-    y : (n_test,) array, optional
-        Class of each test sample, at least two of each; by default all are of one class.
-
-    Returns
-    -------
-    SharedTest
-        ``mean, se, of_trials, of_test``.
-
-    Examples
-    --------
-    Two trials that agree on every sample: all of the error is that of the test set.
-
-    >>> right = [[1, 1, 1, 0, 1, 0], [1, 1, 1, 0, 1, 0]]
-    >>> found = shared_test(right, [1, 1, 1, 1, -1, -1])
-    >>> print(f"{found.mean:.3f} ± {found.se:.3f}, of trials {found.of_trials:.3f}")
-    0.625 ± 0.280, of trials 0.000
-    """
-    values = real_array("values", values, ndim=2)
-    n_trials, n_test = values.shape
-    y = np.zeros(n_test) if y is None else np.asarray(y)
-    if y.shape != (n_test,):
-        raise ValueError(f"y must give the class of each of {n_test} test samples, got shape {y.shape}")
-    classes, sizes = np.unique(y, return_counts=True)
-    if n_trials < 2 or not n_test or sizes.min() < 2:
-        raise ValueError(f"values must hold two trials and two samples of each class at least, got {values.shape}")
-    means, of_test = np.zeros(n_trials), 0.0
-    for label in classes:
-        own = values[:, y == label]
-        n, of_trial, of_sample = own.shape[1], own.mean(axis=1), own.mean(axis=0)
-        rest = own - of_trial[:, None] - of_sample + own.mean()
-        by_chance = np.sum(rest**2) / ((n_trials - 1) * (n - 1)) / n_trials
-        means += of_trial / len(classes)
-        of_test += (of_sample.var(ddof=1) - by_chance) / n / len(classes) ** 2
-    of_trials = means.var(ddof=1) / n_trials
-    of_test = max(of_test, 0.0)  # an unbiased estimate of what is not there may be less than nothing
-    return SharedTest(float(means.mean()), *(math.sqrt(v) for v in (of_trials + of_test, of_trials, of_test)))
-
-
 def generator(seed, key):
     """Random numbers of one row of a table, to repeat that trial alone.
 
@@ -218,122 +113,6 @@ def generator(seed, key):
     """
     words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=words))
-
-
-def train(
-    rng,
-    *,
-    classes,
-    alpha_pos,
-    alpha_neg,
-    kappa=1.0,
-    model="perceptron",
-    lam=None,
-    weight_pos=1.0,
-    weight_neg=1.0,
-    sat="largest_margin",
-    n_test=5000,
-    answers=False,
-):
-    """Standard trial: draw a training set, train on it, measure on fresh samples.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    classes : Classes or Images
-        What to draw from, of ``rbal.datasets``.
-    alpha_pos, alpha_neg : float
-        Class sizes over L; each class has ``round(alpha L)`` samples, and at least one.
-    kappa : float
-        Margin of the perceptron; an SVM has margin 1.
-    model : {"perceptron", "svm"}
-        :class:`rbal.SphericalPerceptron` or :class:`rbal.LinearSVM`.
-    lam : float
-        Ridge of the SVM.
-    weight_pos, weight_neg : float
-        Factors on the loss of each class, as in :func:`rbal.solve`.
-    sat : {"largest_margin", "typical"}
-        Which weights to take where zero loss is possible, as in :class:`rbal.SphericalPerceptron`.
-    n_test : int
-        Test samples of each class, where ``classes`` has no test set of its own.
-    answers : bool
-        Whether to tell, as ``right``, which samples of that test set were answered right; see :func:`shared_test`.
-
-    Returns
-    -------
-    dict
-        Order parameters ``q, r, b``; ``train_loss, train_error``, means over the training set with its weights;
-        on the balanced test set ``gen_loss`` (of margin ``kappa``), ``gen_loss_0`` (of margin 0), ``gen_error``, the
-        rates ``tpr, tnr``, their mean ``ba``, and ``auc``; ``multiplier`` and ``kkt_residual`` of the perceptron (NaN
-        for an SVM). They bear the names of what :func:`rbal.solve` and :class:`rbal.Metrics` predict.
-    """
-    n_test = positive_int("n_test", n_test)
-    n_pos, n_neg = _size("alpha_pos", alpha_pos, classes), _size("alpha_neg", alpha_neg, classes)
-    X, y = classes.sample(n_pos, n_neg, rng)
-    weight = np.where(
-        y > 0,
-        number("weight_pos", weight_pos, 0.0, open_low=True),
-        number("weight_neg", weight_neg, 0.0, open_low=True),
-    )
-    if model == "svm":
-        learner = LinearSVM(lam=_ridge(lam, kappa), n_states=classes.n_states)
-    else:
-        one_of("model", model, ("perceptron", "svm"))
-        if lam is not None:
-            raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
-        start = int(rng.integers(2**31)) if sat == "typical" else None
-        learner = SphericalPerceptron(kappa=kappa, n_states=classes.n_states, sat=sat, random_state=start)
-    learner.fit(X, y, sample_weight=weight)
-    u = y * learner.decision_function(X)
-    # real data come with images that were never drawn from; anything else is drawn afresh
-    fixed = hasattr(classes, "X_test")
-    if answers and not fixed:
-        raise ValueError("answers goes with classes that have a test set of their own: here each trial draws another")
-    X_test, y_test = (classes.X_test, classes.y_test) if fixed else classes.sample(n_test, n_test, rng)
-    scores = learner.decision_function(X_test)
-    return {
-        **learner.order_parameters(classes.moments)._asdict(),
-        "train_loss": float(np.average(np.maximum(kappa - u, 0.0), weights=weight)),
-        "train_error": float(np.average(u < 0.0, weights=weight)),
-        **measured(scores, y_test, kappa),
-        "multiplier": getattr(learner, "multiplier_", math.nan),
-        "kkt_residual": getattr(learner, "kkt_residual_", math.nan),
-        **({"right": (scores > 0) == (y_test > 0)} if answers else {}),
-    }
-
-
-def _size(name, alpha, classes):
-    return max(1, round(number(name, alpha, 0.0, open_low=True) * classes.moments.L))
-
-
-def _ridge(lam, kappa):
-    if lam is None:
-        raise ValueError("lam must be given for model='svm'")
-    if kappa != 1.0:
-        raise ValueError(f"kappa must be 1 for model='svm', got {kappa}")
-    return lam
-
-
-def measured(score, y, kappa):
-    """Losses, error, rates and AUC on a balanced test set."""
-    u, positive = y * score, y > 0
-    tpr, tnr = float(np.mean(score[positive] > 0)), float(np.mean(score[~positive] <= 0))
-    n_pos, n_neg = positive.sum(), (~positive).sum()
-    wins = rankdata(score)[positive].sum() - 0.5 * n_pos * (n_pos + 1)  # Mann and Whitney; ties count half
-    return {
-        "gen_loss": float(np.mean(np.maximum(kappa - u, 0.0))),
-        "gen_loss_0": float(np.mean(np.maximum(-u, 0.0))),
-        "gen_error": 1.0 - 0.5 * (tpr + tnr),
-        "tpr": tpr,
-        "tnr": tnr,
-        "ba": 0.5 * (tpr + tnr),
-        "auc": float(wins / (n_pos * n_neg)),
-    }
-
-
-def _mean_and_error(x):
-    with np.errstate(invalid="ignore"):
-        return x.mean(), (x.std(ddof=1) / math.sqrt(len(x)) if len(x) > 1 else math.nan)
 
 
 # ---- cells and their seeds

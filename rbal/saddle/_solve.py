@@ -12,7 +12,7 @@ from ..losses import LOSSES
 from ..metrics import Metrics
 from ..moments._spectrum import spectrum_of
 from ._kernels import RIDGE, UNSAT
-from ._solver import COLUMNS, N_COLUMNS, walk, walk_parallel
+from ._walks import COLUMNS, N_COLUMNS, walk, walk_parallel
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")

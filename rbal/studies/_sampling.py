@@ -10,7 +10,7 @@ from scipy.stats import t
 from sklearn.svm import LinearSVC
 
 from .._support.validation import number, one_of, positive_int, real_array
-from ..experiments._trials import measured
+from ..experiments._train import measured
 from ..rbm import RBM
 from ..samplers import RBMSMOTE, LikelihoodInformedSampler
 

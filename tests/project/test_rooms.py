@@ -30,7 +30,7 @@ PUBLIC = {
     "limits": "gardner_capacity large_margin large_margin_error",
     "losses": "LOSSES",
     "margins": "test_density train_density",
-    "metrics": "Metrics",
+    "metrics": "Metrics best_threshold evaluate",
     "moments": "Moments Spectrum",
     "phases": "critical_alpha critical_margin",
     "plotting": "BLUE GREEN VERMILLION",

@@ -10,7 +10,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from rbal._support import gauss
 from rbal.losses import EQUALITY, HINGE, INEQUALITY, INEQUALITY_EDGE, LOGISTIC, SQUARE, SQUARED_HINGE
 from rbal.moments import Spectrum
-from rbal.saddle import _kernels, _solver
+from rbal.saddle import _kernels, _solver, _walks
 from rbal.saddle._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
 
 NAMES = {HINGE: "hinge", SQUARED_HINGE: "squared_hinge", SQUARE: "square", LOGISTIC: "logistic"}
@@ -392,10 +392,10 @@ def test_walk_solves_point_after_point():
     # the whole strategy, pure Python included: SAT, UNSAT and an SVM
     spectrum, C, delta, L = system()
     points = np.array([[0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.0, 1.0, 0.5]])
-    out = np.empty((3, _solver.N_COLUMNS))
+    out = np.empty((3, _walks.N_COLUMNS))
     y = np.empty(5)
-    phase = _solver.walk(UNSAT, HINGE, spectrum, points[:2], 1.0, True, 1e-10, 100, y, -1, out[:2])
-    _solver.walk(RIDGE, HINGE, spectrum, points[2:], 1.0, True, 1e-10, 100, np.empty(5), -1, out[2:])
+    phase = _walks.walk(UNSAT, HINGE, spectrum, points[:2], 1.0, True, 1e-10, 100, y, -1, out[:2])
+    _walks.walk(RIDGE, HINGE, spectrum, points[2:], 1.0, True, 1e-10, 100, np.empty(5), -1, out[2:])
     assert phase == UNSAT
     assert math.exp(y[LOG_Q]) == out[1, 0]
     np.testing.assert_array_equal(out[:, 12:], [[SAT, 1], [UNSAT, 1], [UNSAT, 1]])

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from sklearn.svm import SVC
 
 import rbal
-from rbal.saddle._solver import COLUMNS
+from rbal.saddle._walks import COLUMNS
 
 NUMBERS = ("q", "r", "b", "x", "k_hat", "x_hat", "q_hat", "r_hat", "train_loss", "train_error")
 ORDER = ("x", "q", "r", "b", "k_hat", "x_hat", "q_hat", "r_hat")  # arguments of the functionals

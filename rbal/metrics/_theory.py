@@ -1,14 +1,9 @@
-r"""Metrics of a linear classifier, from its order parameters.
-
-On a test sample of class :math:`y` the score is Gaussian, :math:`\Delta^y\sim\mathcal N(y r/2 - b,\, q)`, and every
-metric of the confusion matrix is a function of :math:`(q, r, b)`, of the threshold :math:`\gamma` and, for those that
-depend on it, of the share :math:`\varphi^+` of positives in the test set.
-"""
+"""Metrics of the theory, from the order parameters."""
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from ._support.validation import broadcast, in_range, one_of, positive_int, real_array
+from .._support.validation import broadcast, in_range, one_of, positive_int, real_array
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
 # the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.

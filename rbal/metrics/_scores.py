@@ -1,4 +1,4 @@
-"""Metrics of scores on a test set, under the names of :class:`rbal.Metrics`."""
+"""Metrics of real scores, under the names of :class:`rbal.Metrics`."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -39,7 +39,6 @@ def evaluate(scores, y, threshold=0.0):
     tpr, tnr, phi = tp / n_pos, tn / n_neg, n_pos / len(scores)
     ppv, npv = (float(a) / (a + b) if a + b else np.nan for a, b in ((tp, fp), (tn, fn)))
     spread = np.sqrt(float(tp + fp) * (tn + fn) * n_pos * n_neg)
-    wins = rankdata(scores)[positive].sum() - 0.5 * n_pos * (n_pos + 1)  # Mann and Whitney; ties count half
     values = {
         "tpr": tpr, "fpr": 1 - tnr, "tnr": tnr, "fnr": 1 - tpr,
         "ba": 0.5 * (tpr + tnr),
@@ -47,7 +46,7 @@ def evaluate(scores, y, threshold=0.0):
         "ppv": ppv, "npv": npv, "fdr": 1 - ppv, "fomr": 1 - npv,
         "f1": 2 * tp / (2 * tp + fp + fn), "fm": np.sqrt(ppv * tpr),
         "mcc": (float(tp) * tn - float(fp) * fn) / spread if spread else 0.0,
-        "auc": wins / (float(n_pos) * n_neg), "auprc": _average_precision(scores, positive),
+        "auc": area(scores, positive), "auprc": _average_precision(scores, positive),
         "loss": np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))),
     }  # fmt: skip
     return {name: float(value) for name, value in values.items()}
@@ -81,6 +80,13 @@ def best_threshold(scores, y):
     middle = np.r_[s[0] - 1.0, 0.5 * (s[1:] + s[:-1]), s[-1]]
     best = np.flatnonzero((ba >= ba[gaps >= 0].max() - 1e-12) & (gaps >= 0))
     return float(middle[best[np.argmax(gaps[best])]])
+
+
+def area(scores, positive):
+    """Area under the ROC curve: how often a positive has the higher score (Mann and Whitney; ties count half)."""
+    n_pos, n_neg = positive.sum(), (~positive).sum()
+    wins = rankdata(scores)[positive].sum() - 0.5 * n_pos * (n_pos + 1)
+    return float(wins / (float(n_pos) * n_neg))
 
 
 def _average_precision(scores, positive):
