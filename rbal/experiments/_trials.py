@@ -66,6 +66,7 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
 
     Examples
     --------
+    >>> from rbal.experiments import run, summary
     >>> def mean_of(rng, n, scale):
     ...     return {"mean": scale * rng.normal(size=n).mean()}
     >>> table = run(mean_of, {"n": [10, 1000], "scale": [1.0, 2.0]}, trials=50, progress=False)
