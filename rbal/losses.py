@@ -44,7 +44,7 @@ def constraint_of(loss):
 
 @jit
 def edge_of(constraint):
-    """The same constraint on the SAT/UNSAT surface."""
+    """Form that a constraint takes on the SAT/UNSAT surface."""
     return INEQUALITY_EDGE if constraint == INEQUALITY else EQUALITY_EDGE
 
 
@@ -245,7 +245,7 @@ def prox_logistic(u0, kappa, cx, guess):
 
 @jit
 def panels(kappa, w, mu, q):
-    """What t - origin runs over in the SAT phase: origin, start, end and the widest panel.
+    """Range of t - origin in the SAT phase: origin, start, end and the widest panel.
 
     All that is left out is below rounding. The origin is 0, where h bends, unless u0 hardly varies, or only far away
     from there. Then it is the mean of t, or else t would leave no digits to the Gaussian.

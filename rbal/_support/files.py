@@ -35,7 +35,7 @@ def atomic(path):
 
 @contextlib.contextmanager
 def replacing(path):
-    """The same in a folder that is there, without advice on data when it fails."""
+    """Like ``atomic``, in a folder that exists; an error is passed on as it is."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

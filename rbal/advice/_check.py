@@ -14,7 +14,7 @@ from ._pipeline import coding, learner, sampler
 from ._threshold import best_cut, of_rates
 
 MOST_ROWS = 4_000  # in the check; more are sampled down, evenly
-FEWEST = 200  # positives that sampling down leaves, where there are so many
+FEWEST = 200  # rows of each class that sampling down keeps, where there are so many
 RESAMPLES = 200  # of the rows, for standard errors
 
 

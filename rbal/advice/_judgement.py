@@ -31,7 +31,7 @@ STEPS = ("low", "moderate", "high")
 
 
 def predict(data, setting, draws, level, error, random_state):
-    """What an advice holds, from the moments alone."""
+    """Fields of an advice that follow from the moments alone."""
     error = model_error(min(data.n_pos, data.n_neg)) if error is None else error
     fitter = Fitter(data.sample)
     moments = fitter.fit()
@@ -56,23 +56,23 @@ def predict(data, setting, draws, level, error, random_state):
 
 
 def model_error(rows):
-    """What the theory errs by on real tables with so many rows of the rarer class."""
+    """Standard deviation of the theory's log-distance error, by minority size."""
     return float(np.interp(np.log(rows), np.log(list(MODEL_ERROR)), list(MODEL_ERROR.values())))
 
 
 def draw(fitter, draws, random_state):
-    """Moments that other samples could have given, and how far the theory errs on each, in standard deviations."""
+    """Spectra drawn from the sampling distribution, and a standard normal error of the theory for each."""
     normals = evenly(draws, 1 + ARGUMENTS, np.random.default_rng(random_state))
     return list(fitter.draws(normals[:, 1:])), normals[:, 0]
 
 
 def misjudged(drawn, errors):
-    """The same moments, each with the classes nearer or further by the exponential of its error."""
+    """Rescale the class distance of each draw by exp(error)."""
     return [moments.apart(factor) for moments, factor in zip(drawn, np.exp(errors), strict=True)]
 
 
 def values(drawn, setting):
-    """The metric of every design under each draw; a draw whose saddle points do not all converge holds NaN."""
+    """Evaluate every design on each draw; a draw whose saddle points do not all converge gives NaN."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())
         found = np.stack([evaluate(moments, setting).value for moments in drawn])
@@ -85,13 +85,13 @@ def values(drawn, setting):
 
 
 def ends(value, others, level):
-    """Ends of the interval that holds this share of the draws, and the estimate."""
+    """Lower and upper end of the central interval of the draws, widened to hold the estimate."""
     low, high = np.nanquantile(others, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0, method="hazen")
     return np.stack([np.fmin(low, value), np.fmax(high, value)])
 
 
 def _places(setting, value):
-    """(strategy, threshold) to the place of its design."""
+    """Map (strategy, threshold) to the index of its design."""
     rows = {}
     for name in STRATEGIES:
         for k, kind in enumerate(setting.thresholds):
@@ -102,7 +102,7 @@ def _places(setting, value):
 
 
 def _summary(setting, at, others, interval):
-    """The table of all remedies."""
+    """Build the table of all remedies."""
     d = designs(setting)
     places = _places(setting, at.value)
     sign = -1.0 if setting.metric == "cost" else 1.0
@@ -121,7 +121,7 @@ def _summary(setting, at, others, interval):
 
 
 def _simplest(good, setting):
-    """Simplest of the remedies that are good enough."""
+    """Choose the simplest of the remedies that are good enough."""
     order = SIMPLEST_FIRST
     if setting.metric not in BALANCED:
         order = sorted(order, key=lambda row: row[0] != "as is")
@@ -143,7 +143,7 @@ def _flatness(setting, value, others, interval):
 
 
 def _confidence(data, setting, table, grave):
-    """In the prediction, before any check."""
+    """Confidence in the prediction, before any check."""
     smaller = min(data.n_pos, data.n_neg)
     if grave:
         return "low"
@@ -152,7 +152,7 @@ def _confidence(data, setting, table, grave):
 
 
 def verify(advice, folds, repeats, n_jobs, random_state, progress):
-    """The same advice, beside what cross-validation measures."""
+    """Copy of the advice, with what cross-validation measures beside it."""
     from ._check import cross_validate
 
     setting, table = advice.setting, advice.table.copy()
@@ -177,7 +177,7 @@ def verify(advice, folds, repeats, n_jobs, random_state, progress):
 
 
 def _judge(advice, found):
-    """Whether theory and data agree, and what to do if not."""
+    """Say whether theory and data agree, and what to do if they do not."""
     table = advice.table
     gap = table["measured"] - table["expected"]
     unit = advice.setting.unit
@@ -202,5 +202,5 @@ def _judge(advice, found):
 
 
 def displaced(advice):
-    """Whether a check found all remedies together further from their predictions than these may err."""
+    """Whether the check found an offset, common to all remedies, that is too large to ignore."""
     return advice.offset is not None and abs(advice.offset) > OFF * advice.setting.unit

@@ -59,7 +59,7 @@ PLAIN = Format()
 
 
 class Looked(NamedTuple):
-    """What the cells of a column look like."""
+    """How the numbers of a column are spelled."""
 
     formats: dict  # decimal mark to the format that takes all cells
     example: str  # a cell with a mark

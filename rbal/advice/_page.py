@@ -121,7 +121,7 @@ def threshold(advice):
 
 
 def probabilities(advice):
-    """What the probabilities of the recommended classifier are about."""
+    """Caveat on the probabilities of the recommended classifier."""
     (strategy, _), data = advice.best, advice.data
     share, odds = data.n_pos / (data.n_pos + data.n_neg), data.n_pos / data.n_neg
     how = {"as is": "", "class weights": "with class weights"}.get(strategy, "on resampled rows")

@@ -62,7 +62,7 @@ def _disagreement(advice):
 
 
 def _offset(advice):
-    """What all remedies are off by, where that is much."""
+    """Sentence on the common offset of all remedies, where it is large."""
     if not displaced(advice):
         return ""
     gap = advice.table["measured"] - advice.table["expected"]
@@ -173,7 +173,7 @@ def summary(advice):
 
 
 def text(advice):
-    """What the command prints."""
+    """Text that the command prints."""
     said = [textwrap.fill(line, WIDTH) for line in explain(advice).split("\n")]
     return "\n".join([*summary(advice), "", *_table_lines(advice), "", *said])
 

@@ -200,7 +200,7 @@ def _on_states(M, white, h, J):
 
 
 def zero_sum(fields, couplings):
-    """The same model with fields and couplings that sum to 0 over the states of a site."""
+    """Move the model to the gauge where fields and couplings sum to 0 over the states of a site."""
     fields = fields + couplings.mean(axis=3).sum(axis=2)  # Σⱼ of what J_ij(s, ·) has in common for all sⱼ
     couplings = couplings - couplings.mean(axis=1, keepdims=True)
     couplings = couplings - couplings.mean(axis=3, keepdims=True)

@@ -132,7 +132,7 @@ def _png(content):
 
 
 def canonical(raw):
-    """The same images in an order that does not depend on the source."""
+    """Sort the images, so that their order does not depend on the source."""
     keys = [
         hashlib.sha256(image.tobytes() + bytes([label])).digest()
         for image, label in zip(raw.images, raw.labels, strict=True)

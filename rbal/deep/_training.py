@@ -135,7 +135,7 @@ def predict(model, images, *, batch_size=256, progress=False):
 
 
 def outputs(model, function, images, batch_size, progress, start=0):
-    """What a function of prepared images returns, batch by batch, with the model in evaluation mode."""
+    """Outputs of a function of prepared images, batch by batch, with the model in evaluation mode."""
     batch_size, was_training = positive_int("batch_size", batch_size), model.training
     model.eval()
     bar = tqdm(total=len(images), initial=start, disable=not progress, unit="image")
@@ -199,7 +199,7 @@ def _batches(n, size, seed, epoch):
 
 @contextlib.contextmanager
 def _deterministic():
-    """The same sums in the same order, also on a graphics card."""
+    """Make sums reproducible, on a graphics card too."""
     before = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
     try:
@@ -247,7 +247,7 @@ def _resume(path, settings, model, optimizer, epochs):
 
 
 def _digest(*arrays):
-    """What arrays or tensors hold, as hexadecimal digits."""
+    """Hexadecimal digest of the contents of arrays or tensors."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array.cpu() if isinstance(array, torch.Tensor) else array))

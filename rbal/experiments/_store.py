@@ -178,7 +178,7 @@ def read(file, path, header):
 
 
 def _fault(record, names):
-    """What is wrong with a line that is JSON, or None; results must have the outputs of the first one."""
+    """Fault of a line of JSON, or None; results must have the outputs of the first one."""
     if not isinstance(record, dict):
         return f"it should be a result, and is {_shown(record)}"
     kinds = HEADER if "format" in record else RESULT

@@ -228,7 +228,7 @@ def _results(jobs, n_jobs):
 
 
 def _dask_results(backend, jobs, n_jobs):
-    """The same from a Dask cluster, by its own client.
+    """Results of the jobs from a Dask cluster, by its own client.
 
     joblib waits for ever when a task cannot be run at all (it takes four workers down, or they lack a module), and it
     scatters large arguments, which are lost with the worker that holds them. Here a job travels with its task.

@@ -207,7 +207,7 @@ def held_pulls(J, pull, balance, multiplier, basis, R, m):
 
 @jit
 def worst_of(pulled, pulls, on):
-    """The sample whose share of its full pull is furthest outside 0 … 1, or -1, and whether it is above 1."""
+    """Index of the worst multiplier outside [0, 1], or -1, and whether it is above 1."""
     worst, out = -1, 0.5 + 1e-9
     for i in range(len(pulled)):
         excess = abs(pulled[i] / pulls[on[i]] - 0.5)

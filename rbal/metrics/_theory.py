@@ -312,7 +312,7 @@ def _on_panels(g, label, mu, s, low, high):
 
 
 def _values(g, delta, label):
-    """What g says of these scores, when that is one finite number for each."""
+    """Values of g at these scores; each must be one finite number."""
     values = real_array("g", g(delta, label))
     if values.shape not in ((), delta.shape):
         raise ValueError(f"g must return one value for each score, got shape {values.shape} for {delta.shape}")

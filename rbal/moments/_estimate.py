@@ -59,7 +59,7 @@ def from_covariances(n_pos, n_neg, difference, cov_pos, cov_neg):
 
 
 def from_rows(rows_pos, rows_neg):
-    """The same from the rows themselves, by way of their Gram matrix: for fewer rows than columns."""
+    """Sample of two classes from their rows, by way of the Gram matrix: for fewer rows than columns."""
     n_pos, n_neg, D = len(rows_pos), len(rows_neg), rows_pos.shape[1]
     means = rows_pos.mean(axis=0), rows_neg.mean(axis=0)
     centred = np.concatenate([rows_pos - means[0], rows_neg - means[1]])
@@ -170,7 +170,7 @@ class Fitter:
 
 
 def evenly(n, dimensions, rng):
-    """Standard normals, as many as the next power of two from n on, spread evenly, the first columns most so.
+    """Quasi-random (Sobol') standard normals; n is rounded up to a power of two.
 
     A 5 % point of a hundred independent draws is off by a fifth of a standard deviation, and with one seed it is so on
     every table; of as many even draws by a twentieth.

@@ -235,7 +235,7 @@ class Moments:
         return float(w @ cov @ w) if cov.shape[0] == cov.shape[1] else float(np.sum((cov @ w) ** 2))
 
     def debiased(self, n_pos, n_neg, band=50):
-        r"""The same classes, with the noise of estimated means taken out of the shift.
+        r"""Copy of the moments with the noise of estimated means taken out of the shift.
 
         Means of n⁺ and n⁻ samples differ even when the classes do not: along an eigenvector, the squared shift is too
         large by :math:`L\lambda(1/n^++1/n^-)` on average. One such term is as noisy as what it corrects, but the saddle
@@ -300,7 +300,7 @@ class Moments:
 
     @cached_property
     def spectrum(self):
-        """What the solver takes, as a :class:`rbal.moments.Spectrum`: equal eigenvalues merged."""
+        """The :class:`rbal.moments.Spectrum` that the solver takes: equal eigenvalues merged."""
         return Spectrum.of(*self._eigen, self.L, self.Q)
 
 

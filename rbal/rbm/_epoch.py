@@ -35,7 +35,7 @@ VISIBLE, HIDDEN, COMPARE, CLIMB = np.arange(4)  # tasks; for constants of Python
 
 
 class Parameters(NamedTuple):
-    """What is learned, and on what layers."""
+    """Parameters that are learned, and the layers they belong to."""
 
     n_states: int
     gaussian: bool
@@ -307,7 +307,7 @@ def distance(one, two):
 
 @jit_halves
 def judge(p, W, b, states, sites, logs, wrong, alone):
-    """The same for all samples, in two terms."""
+    """Judge all samples, in two halves."""
     if alone:
         for h in range(2):
             wrong[h] = judge_half(h, p, W, b, states, sites, logs)

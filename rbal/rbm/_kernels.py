@@ -173,7 +173,7 @@ def log_norm(gaussian, inputs, shift, bias, scale):
 
 @jit
 def log_norms(gaussian, inputs, bias, scale, out):
-    """The same for each row of inputs."""
+    """``log_norm`` of each row of inputs."""
     nothing = np.zeros(inputs.shape[1], np.float32)
     for i in range(inputs.shape[0]):
         out[i] = log_norm(gaussian, inputs[i], nothing, bias, scale)

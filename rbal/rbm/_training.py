@@ -76,7 +76,7 @@ def epoch(training, states, batch_size, n_gibbs, rate, l2):
 
 
 def _diverged(t, rate, l2, symptom):
-    """What to say of a training that leads nowhere."""
+    """Error for a training that diverges."""
     change = f"a learning_rate smaller than {rate:g}"
     if rate * l2 >= 1.0 and l2 > rate:  # each step then turns the weights round, and makes them larger
         change = f"a smaller l2 or learning_rate, whose product must be below 1, got {l2:g} and {rate:g}"

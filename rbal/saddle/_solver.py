@@ -20,7 +20,7 @@ FEW = 40  # iterations after which to see whether the data are separable, before
 
 @jit
 def with_mode(p, mode, loss, kappa, ridge):
-    """The same data under another mode, loss, margin and ridge."""
+    """Copy of a problem with another mode, loss, margin and ridge."""
     return Problem(mode, loss, kappa, p.alpha, p.weight, p.norm, ridge, p.fit_bias)
 
 
@@ -189,7 +189,7 @@ def major(problem):
 
 @jit
 def from_major(problem):
-    """The same problem with the bias counted from the margin of the major class.
+    """Copy of a problem whose bias is counted from the margin of the major class.
 
     There it sits at large margins, and b alone, near ±κ, would lose the digits that matter.
     """
@@ -201,7 +201,7 @@ def from_major(problem):
 
 @jit
 def x_limit(problem):
-    """What x/√q may grow to before it tells of the SAT phase."""
+    """Bound on x/√q beyond which the data are taken to be separable."""
     return X_LIMIT if constraint_of(problem.loss) >= 0 else HUGE
 
 
@@ -255,7 +255,7 @@ def solve_vanishing(problem, spectrum, tol, max_iter, y):
 
 @jit
 def even_vanishing(problem, spectrum, y):
-    """The same where the classes pull evenly: every sample lies below its margin and all is explicit."""
+    """Direction of vanishing weights where the classes pull evenly: all samples are below their margin."""
     q_hat = r_hat = 0.0
     for k in range(2):
         q_hat += problem.alpha[k] * problem.weight[k] ** 2

@@ -20,7 +20,7 @@ from . import _columns, _likelihood
 
 @dataclass(frozen=True)
 class ClassReport:
-    """What became of one class."""
+    """Report on the resampling of one class."""
 
     action: str  # "over", "under" or "kept"
     n_before: int
