@@ -154,8 +154,9 @@ def test_many_blocks_of_sites(monkeypatch):
     expected = whole.eigenvalues, whole.delta_sq
     monkeypatch.setattr("rbal.moments._moments.SITES_AT_ONCE", 7)
     parts = rbal.Moments.potts(M, delta)
-    np.testing.assert_array_equal(parts.eigenvalues, expected[0])
-    np.testing.assert_array_equal(parts.delta_sq, expected[1])
+    # how many sites go together changes the last digits: the BLAS of some processors adds in another order
+    np.testing.assert_allclose(parts.eigenvalues, expected[0], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(parts.delta_sq, expected[1], rtol=1e-10, atol=1e-12)
 
 
 def test_frozen_site_has_no_variance():
