@@ -75,7 +75,7 @@ def train(
     -------
     pandas.DataFrame
         One row an epoch: epoch, step, train_loss (mean over the epoch, weighted), seconds and cpu_seconds of
-        the training, and every metric of :func:`evaluate` on every validation set, as ``name_metric``.
+        the training, and every metric of :func:`rbal.metrics.evaluate` on every validation set, as ``name_metric``.
 
     Raises
     ------
