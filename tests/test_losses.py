@@ -1,5 +1,8 @@
 """The data side: Gaussian expectations of each loss against quadrature over a numerically computed prox."""
 
+import math
+from types import SimpleNamespace
+
 import naive
 import numpy as np
 import pytest
@@ -245,6 +248,19 @@ def test_prox_logistic(u0, cx):
     got = losses.prox_logistic(u0, 0.7, cx, u0)
     expected = u0 + cx * naive.force("logistic", 0.7, 1.0, cx, np.array([u0]))[0]
     assert got == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_the_prox_takes_few_steps_from_its_neighbour(monkeypatch):
+    # where the force saturates the root is an end of its bracket, and bisection would take forty steps to get there
+    calls = []
+    counting = SimpleNamespace(exp=lambda x: calls.append(x) or math.exp(x))
+    monkeypatch.setattr(losses, "math", counting)
+    prox = getattr(losses.prox_logistic, "py_func", losses.prox_logistic)
+    u0 = np.linspace(-1000.0, 1000.0, 4001)
+    u = u0[0]
+    for x in u0:
+        u = prox(x, 0.7, 0.14, u)
+    assert len(calls) < 2.5 * u0.size
 
 
 @pytest.mark.parametrize("s", [0.1, 3.0, 40.0, 120.0])

@@ -4,13 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._support.validation import in_range, number, positive_int
+
 LARGEST = 1e40  # variance in one direction: beyond it the solver would search long for what it cannot resolve
 
 
 class Spectrum(NamedTuple):
     """Distinct eigenvalues of the covariance, with everything divided by L so that each 1/L Σᵢ is a plain sum.
 
-    :func:`rbal.solve`, :func:`rbal.sweep` and :func:`rbal.critical_margin` take it in place of the moments it is of.
+    It is made by :meth:`of`, or by :attr:`rbal.Moments.spectrum`. :func:`rbal.solve`, :func:`rbal.sweep` and
+    :func:`rbal.critical_margin` take it in place of the moments it is of.
 
     Attributes
     ----------
@@ -51,7 +54,13 @@ class Spectrum(NamedTuple):
         -------
         Spectrum
         """
-        values, squares = np.asarray(eigenvalues, float), np.asarray(delta_sq, float)
+        L, Q = positive_int("L", L), positive_int("Q", Q)
+        values, squares = in_range("eigenvalues", eigenvalues, 0.0), in_range("delta_sq", delta_sq, 0.0)
+        if np.ndim(values) != 1 or np.shape(values) != np.shape(squares) or np.any(np.diff(values) < 0.0):
+            shapes = f"{np.shape(values)} and {np.shape(squares)}"
+            raise ValueError(f"eigenvalues must ascend, with one delta_sq each, got shapes {shapes}")
+        if not values.any():
+            raise ValueError("eigenvalues must not all be zero")
         largest = max(values[-1], squares.sum())
         if largest > LARGEST:
             raise ValueError(
@@ -79,6 +88,7 @@ class Spectrum(NamedTuple):
 
     def apart(self, factor):
         """Same covariance, the means of the classes ``factor`` times as far apart."""
+        factor = number("factor", factor, 0.0)
         s, without_noise = factor**2 * self.s, self.lam == 0.0
         if factor > 0.0 or not without_noise.any():
             return self._replace(s=s)
@@ -112,6 +122,7 @@ class Spectrum(NamedTuple):
         -------
         Spectrum
         """
+        ratio, n = number("ratio", ratio, 1.0, open_low=True), positive_int("n", n)
         lam, g, s = self.lam, self.g, self.s
         gap = lam - self.shift
         first = gap[gap > 0][0] if (gap > 0).any() else 1.0

@@ -91,3 +91,22 @@ def test_apart_is_what_moved_means_give(factor):
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-14, atol=0)
     assert ours.separation == pytest.approx(theirs.separation)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: Spectrum.of([2.0, 1.0], [0.0, 0.0], 2), "eigenvalues must ascend"),
+        (lambda s: Spectrum.of([1.0], [0.0, 0.0], 2), r"one delta_sq each, got shapes \(1,\) and \(2,\)"),
+        (lambda s: Spectrum.of([-1.0, 1.0], [0.0, 0.0], 2), "eigenvalues must be >= 0, got -1"),
+        (lambda s: Spectrum.of([0.0, 0.0], [1.0, 0.0], 2), "eigenvalues must not all be zero"),
+        (lambda s: Spectrum.of([1.0], [np.nan], 1), "delta_sq must be finite"),
+        (lambda s: Spectrum.of([1.0], [0.0], 0), "L must be"),
+        (lambda s: s.apart(-1.0), "factor must be >= 0, got -1"),
+        (lambda s: s.condensed(ratio=1.0), "ratio must be > 1, got 1"),
+        (lambda s: s.condensed(n=0), "n must be"),
+    ],
+)
+def test_what_is_no_spectrum(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(wide(30).spectrum)

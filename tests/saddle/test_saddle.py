@@ -708,3 +708,37 @@ def test_training_error_has_no_jump_at_zero_margin(weight):
     mom, *_ = correlated()
     at, near = (rbal.solve(mom, 2.0, 5.0, kappa, weight_pos=weight) for kappa in (0.0, 1e-9))
     assert at.train_error == pytest.approx(near.train_error, abs=1e-7)
+
+
+# ---- what a solution knows, and how it is reached
+
+
+def test_a_solution_knows_what_was_asked():
+    moments = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    sphere = rbal.solve(moments, 2.0, 5.0, 0.5, weight_pos=3.0, fit_bias=False)
+    assert (sphere.alpha_pos, sphere.alpha_neg, sphere.kappa, sphere.lam) == (2.0, 5.0, 0.5, None)
+    assert (sphere.weight_pos, sphere.model, sphere.loss, sphere.fit_bias) == (3.0, "perceptron", "hinge", False)
+    many = rbal.sweep(moments, 2.0, np.array([4.0, 5.0]), model="svm", lam=np.array([[0.1], [0.3]]))
+    one = many[1, 0]
+    assert (one.alpha_pos, one.alpha_neg, one.kappa, one.lam, one.model) == (2.0, 4.0, 1.0, 0.3, "svm")
+    assert one.q == pytest.approx(rbal.solve(moments, 2.0, 4.0, model="svm", lam=0.3).q)
+    assert many[0].alpha_neg.tolist() == [4.0, 5.0]
+    assert rbal.sweep(moments, 2.0, np.array([4.0, 5.0]))[0].lam is None
+    with pytest.raises(IndexError, match="one point"):
+        one[0]
+
+
+def test_residuals_fall_by_both_methods():
+    moments = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    kappa = rbal.critical_margin(moments, 0.5, 1.0) + 0.1
+    found = rbal.saddle.residuals(moments, 0.5, 1.0, kappa, n_newton=12, n_damped=80)
+    assert (found.newton.shape, found.damped.shape) == ((13,), (80,))
+    assert found.newton[0] == found.damped[0]
+    assert found.newton[-1] < 1e-13  # quadratically
+    rate = found.damped[31:61] / found.damped[30:60]  # by one factor each time
+    assert np.ptp(rate) < 0.005
+    assert 0.5 < rate[0] < 1.0
+    with pytest.raises(ValueError, match="n_newton must be"):
+        rbal.saddle.residuals(moments, 0.5, 1.0, kappa, n_newton=0)
+    with pytest.raises(TypeError, match="moments must be"):
+        rbal.saddle.residuals([1.0], 0.5, 1.0, kappa)
