@@ -14,8 +14,8 @@ TABLES := _build/study/packages
 BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal tools -type f \
 	-not -path '*/__pycache__/*' -not -path 'book/_static/vendor/*' 2>/dev/null)
 
-# Numba's own cache only watches the file a function stands in: a folder for each state of rbal/ does the rest.
-export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba/$(shell $(PYTHON) tools/digest.py)
+# Compiled kernels stay out of rbal/; rbal/_support/jit.py sees to it that none is older than its sources.
+export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
 PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-sampling

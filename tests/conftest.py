@@ -1,9 +1,5 @@
-"""Compiled kernels are cached under a key of all their sources.
+"""What all tests share: where compiled kernels are kept, how hypothesis draws, a browser."""
 
-Numba itself looks only at the file a function stands in, not at those it calls into.
-"""
-
-import hashlib
 import os
 from pathlib import Path
 
@@ -18,8 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_configure():
-    key = hashlib.sha256(b"".join(p.read_bytes() for p in sorted((ROOT / "rbal").rglob("*.py")))).hexdigest()[:12]
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "numba" / key))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "numba"))  # as in the Makefile
 
 
 settings.register_profile("rbal", deadline=None, derandomize=True, print_blob=True)
