@@ -75,7 +75,7 @@ test-notebooks: $(READY) ## Run every chapter and compare its key numbers with t
 	$(BIN)/python tools/notebooks.py convert
 	PYTHONPATH=tools $(BIN)/python -m pytest -p keep_runs -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
 
-# ELSEWHERE holds options: --settings nehalem --chapters 12_generative, say.
+# ELSEWHERE holds options: --settings nehalem --chapters generative, say.
 test-elsewhere: $(READY) ## Run the chapters as other CPUs would compute them (ELSEWHERE="--help" lists how to choose)
 	PYTHONPATH=tools $(BIN)/python tools/elsewhere.py $(JOBS) $(ELSEWHERE)
 

@@ -1,5 +1,6 @@
-"""Sphinx extension of this book: where pages find their assets and results, what is downloaded, the status table."""
+"""Sphinx extension of this book: assets and results of pages, downloads, the status table, old addresses."""
 
+import posixpath
 import re
 from pathlib import Path
 
@@ -47,6 +48,33 @@ def fill_downloads(app, exception):
     for path in downloads.rglob("*.ipynb"):
         _, executed = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
         nbformat.write(executed, path)
+
+
+MOVED = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>This page has moved</title>
+<link rel="canonical" href="{new}">
+<script>location.replace("{new}" + location.hash);</script>
+<noscript><meta http-equiv="refresh" content="0; url={new}"></noscript>
+</head>
+<body><p>This page has moved: <a href="{new}">{new}</a>.</p></body>
+</html>
+"""
+
+
+def redirect(app, exception):
+    """Leave a page at each old address that leads to the new one, to the same place in it."""
+    if exception or app.builder.format != "html":
+        return
+    for old, new in app.config.moved_pages.items():
+        if new not in app.env.all_docs:
+            logger.warning(f"moved_pages: {old} leads to {new}, which is no page")
+        place = Path(app.outdir) / f"{old}.html"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        target = posixpath.relpath(f"{new}.html", posixpath.dirname(old))
+        place.write_text(MOVED.format(new=target), encoding="utf-8")
 
 
 def paper_line(text):
@@ -97,6 +125,8 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("chapter-status", ChapterStatus)
     app.add_post_transform(CaptionAsAlt)
+    app.add_config_value("moved_pages", {}, "html")
     app.connect("config-inited", configure)
     app.connect("build-finished", fill_downloads)
+    app.connect("build-finished", redirect)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

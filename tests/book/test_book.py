@@ -5,14 +5,18 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
-from pages import HTML, PHONE, WIDE
+import yaml
+from pages import HTML, PHONE, ROOT, WIDE
 
 pytestmark = pytest.mark.browser
 
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+MOVED = {f"{old}.html": f"{new}.html" for old, new in CONFIG["sphinx"]["config"]["moved_pages"].items()}
 PAGES = sorted(
     str(path.relative_to(HTML))
     for path in HTML.rglob("*.html")
     if not {"_static", "_sources", "_images"} & set(path.relative_to(HTML).parts)
+    and str(path.relative_to(HTML)) not in MOVED
 )
 
 
@@ -121,13 +125,13 @@ def need_book():
 
 def test_book_has_all_its_pages():
     need_book()
-    assert {"index.html", "book/preface.html", "book/status.html", "notebooks/01_imbalance.html"} <= set(PAGES)
+    assert {"index.html", "book/preface.html", "book/status.html", "notebooks/imbalance.html"} <= set(PAGES)
 
 
 @pytest.mark.parametrize("href", ["#nowhere", "status.html#nowhere", "nofile.html", "../nofile.html", "/nofile.html"])
 def test_broken_links_are_recognised(href):
     need_book()
-    good = ["#", "status.html", "../notebooks/01_imbalance.html#imbalance-in-one-picture", "https://example.org/x"]
+    good = ["#", "status.html", "../notebooks/imbalance.html#imbalance-in-one-picture", "https://example.org/x"]
     assert broken_links("book/preface.html", good) == []
     assert len(broken_links("book/preface.html", [href])) == 1
 
@@ -157,6 +161,15 @@ def test_broken_pages_are_recognised(expected, browser, origin):
     assert not problems(browser, origin, "good.html", f"{head}<p>fine: \\(x\\)</p></body></html>")
     found = problems(browser, origin, "bad.html", f"{head}{BROKEN[expected]}</body></html>")
     assert any(expected in problem for problem in found), found
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_old_addresses_lead_to_the_same_place(old, chromium, origin):
+    need_book()
+    page = chromium.new_page()
+    page.goto(f"{origin}/{old}#exercises")
+    page.wait_for_url(f"{origin}/{MOVED[old]}#exercises")
+    page.close()
 
 
 @pytest.mark.parametrize("name", PAGES)

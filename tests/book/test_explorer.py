@@ -667,9 +667,9 @@ def test_values_under_the_pointer(browser, origin):
 
 
 CHAPTERS = {
-    "notebooks/04_solving.html": "phases", "notebooks/05_metrics.html": "scores",
-    "notebooks/07_metrics_seen.html": "metrics", "notebooks/08_tradeoff.html": "tradeoff",
-    "notebooks/09_strategies.html": "mixing",
+    "notebooks/solving.html": "phases", "notebooks/metrics.html": "scores",
+    "notebooks/metrics_seen.html": "metrics", "notebooks/tradeoff.html": "tradeoff",
+    "notebooks/strategies.html": "mixing",
 }  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def test_every_chapter_opens_with_its_question():
     for path in chapters:
         opening = path.read_text(encoding="utf-8").split("```{code-cell}")[0]
         assert "```{admonition} The question" in opening, path.name
-    assert "```{admonition} The short answer" in (ROOT / "notebooks" / "09_strategies.md").read_text(encoding="utf-8")
+    assert "```{admonition} The short answer" in (ROOT / "notebooks" / "strategies.md").read_text(encoding="utf-8")
 
 
 def test_notation_has_every_metric():
