@@ -127,6 +127,6 @@ def setup(app):
     app.add_post_transform(CaptionAsAlt)
     app.add_config_value("moved_pages", {}, "html")
     app.connect("config-inited", configure)
-    app.connect("build-finished", fill_downloads)
     app.connect("build-finished", redirect)
+    app.connect("build-finished", fill_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
