@@ -6,11 +6,12 @@ atom on it. In the SAT phase it is a Gaussian cut at the margin, averaged over t
 """
 
 import numpy as np
-from scipy.special import expit, log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr
 
 from ._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX
 from ._support.validation import one_of, real_array
-from .losses import MAX_PANELS, NARROW
+from .losses import EQUALITY, LOSSES
+from .losses._constraints import MAX_PANELS, NARROW
 from .saddle import Solution
 
 
@@ -59,19 +60,15 @@ def train_density(solution, delta, label):
     mu, kappa = 0.5 * solution.r - label * solution.b, solution.kappa
     c = solution.weight_pos if label > 0 else solution.weight_neg
     s, x = np.sqrt(solution.q), solution.x
+    loss = LOSSES[solution.loss]
     if solution.phase == "SAT":
-        if solution.loss == "square":
+        if loss.constraint is EQUALITY:
             return np.zeros_like(u), 1.0
         return _cut_gaussian(u, mu, s, np.sqrt(x), kappa), 0.0
-    if solution.loss == "hinge":
-        density = np.where(u < kappa, _normal(u - c * x, mu, s), _normal(u, mu, s))
-        return density, float(ndtr((kappa - mu) / s) - ndtr((kappa - c * x - mu) / s))
-    # u0 = u - x f(u), with density scaled by du0/du = 1 + x ℓ''(u)
-    if solution.loss == "logistic":
-        e = expit(kappa - u)
-        return _normal(u - x * c * e, mu, s) * (1.0 + x * c * e * (1.0 - e)), 0.0
-    active = np.ones_like(u) if solution.loss == "square" else (u < kappa).astype(float)
-    return _normal(u - 2.0 * c * x * active * (kappa - u), mu, s) * (1.0 + 2.0 * c * x * active), 0.0
+    # u0 = u - x f(u), with density scaled by du0/du = 1 + x ℓ''(u); where the force jumps, all u0 between end on κ
+    force, curvature = (np.vectorize(fun, otypes=[float])(kappa, c, u) for fun in (loss.force, loss.curvature))
+    atom = ndtr((kappa - mu) / s) - ndtr((kappa - c * x - mu) / s) if loss.kinked else 0.0
+    return _normal(u - x * force, mu, s) * (1.0 + x * curvature), float(atom)
 
 
 def _cut_gaussian(u, mu, s, sw, kappa):

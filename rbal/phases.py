@@ -15,7 +15,8 @@ from ._support.validation import broadcast, flag, in_range, number
 from ._support.warnings import convergence_warning
 from .losses import HINGE
 from .moments._spectrum import spectrum_of
-from .saddle._walks import edges
+from .saddle._kernels import EDGE, newton_address
+from .saddle._walks import Question, edges
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
 SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins
@@ -58,8 +59,9 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
     # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
     spectrum = full.without_free()
+    question = Question(EDGE, HINGE.laws, float(full.Q), fit_bias, tol, 200, newton_address())
     for lo, hi in parallel.pieces(len(alphas)):
-        edges(HINGE, spectrum, alphas[lo:hi], float(full.Q), bool(fit_bias), tol, 200, out[lo:hi])
+        edges(question, spectrum, alphas[lo:hi], out[lo:hi])
     bad = ~(out[:, 4] <= tol)
     if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin
         alone = 0.5 * np.sqrt(full.Q * spectrum.s[0])

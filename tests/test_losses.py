@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rbal import losses
-from rbal.losses import EQUALITY, EQUALITY_EDGE, HINGE, INEQUALITY, INEQUALITY_EDGE, LOSSES
+from rbal.losses import EQUALITY, HINGE, INEQUALITY, LOSSES, _constraints, _logistic
 
 # κ, c, x, μ, q. The band κ - cx < u0 < κ is from 1e-4 to 1e4 standard deviations wide.
 POINTS = {
@@ -76,7 +76,7 @@ def test_derivatives_of_expectations(loss, point):
 def test_mean_loss(loss, point):
     kappa, c, _, mu, q = point
     worst = c * naive.LOSS[loss](mu - 14.0 * np.sqrt(q), kappa)
-    assert losses.mean_loss(LOSSES[loss], *point) == pytest.approx(naive.mean_loss(loss, *point), 1e-9, 1e-14 * worst)
+    assert LOSSES[loss].mean_loss(*point) == pytest.approx(naive.mean_loss(loss, *point), 1e-9, 1e-14 * worst)
 
 
 @points
@@ -135,10 +135,13 @@ def test_weighted_gradients(c):
 
 
 @points
-@pytest.mark.parametrize("loss", [*LOSSES.values(), INEQUALITY, EQUALITY, INEQUALITY_EDGE, EQUALITY_EDGE])
-def test_heat_equation(loss, point):
+@pytest.mark.parametrize(
+    "expectations",
+    [*(record.expectations for record in (*LOSSES.values(), INEQUALITY, EQUALITY)), INEQUALITY.edge, EQUALITY.edge],
+)
+def test_heat_equation(expectations, point):
     # ∂q = ½∂μ²: E[f] and E[-f'] know each other's derivatives, and ∂μE[f] = -E[-f'].
-    e = losses.expectations(loss, *point)
+    e = expectations(*point)
     assert e[3] == -e[2]
     assert e[6] == pytest.approx(-0.5 * e[5], rel=1e-12)
 
@@ -184,7 +187,7 @@ def test_derivatives_of_inequality(point):
 @sat_points
 def test_the_force_alone(point):
     every = losses.expectations(INEQUALITY, *point)
-    np.testing.assert_allclose(losses.mean_force(INEQUALITY, *point), (every[0], every[3]), rtol=1e-13)
+    np.testing.assert_allclose(INEQUALITY.mean_force(*point), (every[0], every[3]), rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["plain", "wide", "far below"])
@@ -206,8 +209,8 @@ def test_edges(kappa, mu, q):
     def either(u0):
         return np.stack([kappa - u0, (kappa - u0) ** 2, np.ones_like(u0)])
 
-    for edge, fun in ((INEQUALITY_EDGE, positive), (EQUALITY_EDGE, either)):
-        got = losses.expectations(edge, kappa, 7.0, 123.0, mu, q)
+    for edge, fun in ((INEQUALITY.edge, positive), (EQUALITY.edge, either)):
+        got = edge(kappa, 7.0, 123.0, mu, q)
         np.testing.assert_allclose(got[:3], naive.gaussian_mean(fun, mu, q, [kappa]), rtol=1e-10)
 
         def at(kappa, c, x, mu, q, fun=fun):
@@ -226,7 +229,7 @@ def test_positive_part_keeps_its_digits_in_the_tail(t):
     powers = np.arange(3)[:, None]
     integrals = naive.quadrature(lambda y: y**powers * np.exp(t * y - 0.5 * y * y), np.linspace(0.0, 60.0 / -t, 30))
     expected = integrals * np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi)
-    np.testing.assert_allclose(losses.positive_part(t, 0.0, 1.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(_constraints.positive_part(t, 0.0, 1.0), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("x", [0.3, 4.0])
@@ -239,13 +242,22 @@ def test_equality_is_the_square_loss_at_infinite_weight(x):
 @pytest.mark.parametrize("u", [-3.0, 0.2, 4.0])
 def test_force(loss, u):
     expected = -naive.central(lambda v: 1.7 * naive.LOSS[loss](v, 0.5), u, 1e-3)
-    assert losses.force(LOSSES[loss], 0.5, 1.7, u) == pytest.approx(expected, abs=1e-10)
+    assert LOSSES[loss].force(0.5, 1.7, u) == pytest.approx(expected, abs=1e-10)
+
+
+@any_loss
+@pytest.mark.parametrize("u", [-3.0, 0.2, 4.0])
+def test_curvature_and_value(loss, u):
+    record = LOSSES[loss]
+    slope = naive.central(lambda v: record.force(0.5, 1.7, v), u, 1e-3)
+    assert record.curvature(0.5, 1.7, u) == pytest.approx(-slope, abs=1e-9)
+    assert record.value(np.array([u]), 0.5) == pytest.approx(naive.LOSS[loss](u, 0.5), rel=1e-14)
 
 
 @pytest.mark.parametrize("cx", [1e-6, 0.5, 30.0, 1e4, 1e8])
 @pytest.mark.parametrize("u0", [-1e3, -5.0, 0.0, 0.7, 20.0])
 def test_prox_logistic(u0, cx):
-    got = losses.prox_logistic(u0, 0.7, cx, u0)
+    got = _logistic.prox_logistic(u0, 0.7, cx, u0)
     expected = u0 + cx * naive.force("logistic", 0.7, 1.0, cx, np.array([u0]))[0]
     assert got == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
@@ -254,8 +266,8 @@ def test_the_prox_takes_few_steps_from_its_neighbour(monkeypatch):
     # where the force saturates the root is an end of its bracket, and bisection would take forty steps to get there
     calls = []
     counting = SimpleNamespace(exp=lambda x: calls.append(x) or math.exp(x))
-    monkeypatch.setattr(losses, "math", counting)
-    prox = getattr(losses.prox_logistic, "py_func", losses.prox_logistic)
+    monkeypatch.setattr(_logistic, "math", counting)
+    prox = getattr(_logistic.prox_logistic, "py_func", _logistic.prox_logistic)
     u0 = np.linspace(-1000.0, 1000.0, 4001)
     u = u0[0]
     for x in u0:
@@ -265,7 +277,7 @@ def test_the_prox_takes_few_steps_from_its_neighbour(monkeypatch):
 
 @pytest.mark.parametrize("s", [0.1, 3.0, 40.0, 120.0])
 def test_logistic_quadrature_resolves_wide_scores(s):
-    # LOGISTIC_WIDEST is the promise: the loss bends on a scale of 1, whatever the spread of the scores.
+    # WIDEST is the promise: the loss bends on a scale of 1, whatever the spread of the scores.
     point = (0.0, 1.0, 2.0, 0.5 * s, s * s)
     got = losses.expectations(LOSSES["logistic"], *point)[:3]
     np.testing.assert_allclose(got, naive.expectations("logistic", *point), rtol=1e-9)

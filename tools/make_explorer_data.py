@@ -15,9 +15,9 @@ import numpy as np
 import rbal
 from rbal import saddle
 from rbal.datasets import images, lattice, synthetic
-from rbal.losses import LOSSES
-from rbal.saddle._kernels import RIDGE, UNSAT
-from rbal.saddle._walks import COLUMNS, N_COLUMNS, walk
+from rbal.losses import HINGE
+from rbal.saddle._kernels import RIDGE, UNSAT, newton_address
+from rbal.saddle._walks import COLUMNS, N_COLUMNS, Question, walk
 
 TARGET = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer" / "data" / "moments.json"
 TOLERANCE = 1e-8  # of every order parameter, on the grid of `points`; test_explorer.py asks 1e-6 on another grid
@@ -56,7 +56,8 @@ def order_parameters(spectrum, norm):
     for mode, grid in points(norm):
         for point in grid:  # each from scratch, so that no two spectra take different ways
             out = np.empty((1, N_COLUMNS))
-            walk(mode, LOSSES["hinge"], spectrum, point[None], float(norm), True, 1e-12, 200, out)
+            question = Question(mode, HINGE.laws, float(norm), True, 1e-12, 200, newton_address())
+            walk(question, spectrum, point[None], np.empty(5), -1, out)
             rows.append(out[0])
     table = dict(zip(COLUMNS, np.array(rows).T, strict=True))
     return np.stack([table[name] for name in ("q", "r", "b", "x")]), table["phase"]

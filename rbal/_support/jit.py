@@ -5,8 +5,11 @@ import hashlib
 import re
 from pathlib import Path
 
-from numba import njit
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
+FLOAT, INT, VECTOR = types.float64, types.int64, types.float64[::1]
 PACKAGE = Path(__file__).parents[1]
 IMPORT = re.compile(r"^\s*from (\.+)([\w.]*) import (\(.*?\)|.*?$)", re.MULTILINE | re.DOTALL)
 
@@ -52,3 +55,37 @@ def compiled(**options):
         return dispatcher
 
     return decorate
+
+
+def address(function, result, kinds):
+    """Address of a compiled function with arguments of these types, for :func:`late`.
+
+    What is called by its address is compiled once, and not again into every caller; and the caller need not know which
+    function it is. The code stays loaded as long as the function is there. Without the compiler it is the function.
+    """
+    if config.DISABLE_JIT:
+        return function
+    found = function.get_compile_result(result(*kinds))
+    if found.signature.return_type != result:
+        raise TypeError(f"{function.__name__} must return {result}, got {found.signature.return_type}")
+    return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+
+
+def late(result, kinds):
+    """Compiled function ``call(address, arguments)``, for functions of these types; ``kinds`` may be a function too."""
+    if config.DISABLE_JIT:
+        return lambda function, arguments: function(*arguments)
+
+    @intrinsic
+    def call(typing, address, arguments):
+        wanted = kinds() if callable(kinds) else kinds
+
+        def generate(context, builder, signature, values):
+            convention = context.call_conv
+            function = builder.inttoptr(values[0], convention.get_function_type(result, wanted).as_pointer())
+            parts = cgutils.unpack_tuple(builder, values[1])
+            return convention.call_function(builder, function, result, wanted, parts)[1]
+
+        return result(types.intp, types.Tuple(wanted)), generate
+
+    return call

@@ -5,13 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import helmert
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._support import parallel
 from .._support.validation import flag, number, one_hot_room, one_of, positive_int, seeded, squarable, states, unmasked
+from ..losses import LOSSES
 from ._perceptron import Problem
 
 
@@ -279,7 +278,7 @@ class LinearSVM(_LinearClassifier):
 
     def _train(self, features, signs, weight):
         lam = number("lam", self.lam, 0.0, open_low=True)
-        one_of("loss", self.loss, ("hinge", "squared_hinge", "square", "logistic"))
+        loss = LOSSES[one_of("loss", self.loss, [name for name, loss in LOSSES.items() if loss.estimator])]
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         flag("fit_bias", self.fit_bias)
         if self.loss == "hinge" and not self.fit_bias:
@@ -288,29 +287,11 @@ class LinearSVM(_LinearClassifier):
             weights = 0.5 * np.concatenate([weight, weight])
         else:
             mirrored, weights = (features, signs), weight
-        solver = parallel.aside(self._solver(lam).fit, *mirrored, sample_weight=weights)
+        options = {"fit_bias": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
+        solver = parallel.aside(loss.estimator(1.0 / lam, **options).fit, *mirrored, sample_weight=weights)
         J = solver.coef_.ravel()
-        self.n_iter_ = int(np.max(solver.n_iter_)) if self.loss != "square" else 1
+        self.n_iter_ = int(np.max(solver.n_iter_)) if np.any(solver.n_iter_) else 1  # Ridge has a closed form
         self.b_ = -float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
         u = signs * (features @ J - self.b_)
-        self.objective_ = float(weight @ _LOSSES[self.loss](u) + 0.5 * lam * J @ J)
+        self.objective_ = float(weight @ loss.value(u, loss.margin) + 0.5 * lam * J @ J)
         self.J_ = self._decode(J)
-
-    def _solver(self, lam):
-        common = {"C": 1.0 / lam, "fit_intercept": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
-        if self.loss == "square":
-            return Ridge(alpha=0.5 * lam, fit_intercept=self.fit_bias, tol=self.tol)
-        if self.loss == "logistic":
-            return LogisticRegression(solver="newton-cholesky", **common)
-        if self.loss == "squared_hinge":
-            # liblinear puts a ridge on the intercept too; scaled up, it weighs nothing
-            return LinearSVC(loss="squared_hinge", dual=False, intercept_scaling=1e3, **common)
-        return SVC(kernel="linear", C=1.0 / lam, tol=self.tol, max_iter=self.max_iter)
-
-
-_LOSSES = {
-    "hinge": lambda u: np.maximum(1.0 - u, 0.0),
-    "squared_hinge": lambda u: np.maximum(1.0 - u, 0.0) ** 2,
-    "square": lambda u: (1.0 - u) ** 2,
-    "logistic": lambda u: np.logaddexp(0.0, -u),
-}

@@ -147,7 +147,10 @@ def spectrum_of(moments):
     spectrum = moments if isinstance(moments, Spectrum) else getattr(moments, "spectrum", None)
     if not isinstance(spectrum, Spectrum):
         raise TypeError(f"moments must be a rbal.Moments or a Spectrum, got {type(moments).__name__}")
-    return spectrum
+    if all(a.flags.carray and a.dtype == float for a in spectrum[:3]):
+        return spectrum
+    # compiled code knows one kind of array: shared memory of a worker, say, cannot be written to
+    return spectrum._replace(**{name: np.array(getattr(spectrum, name), float) for name in ("lam", "g", "s")})
 
 
 def gauss_rule(nodes, weights, n):

@@ -3,13 +3,18 @@
 Notation as in the paper. ``saddle.py`` explains the method, ``losses.py`` the data side.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import typeof, types
 
 from .._support.gauss import GL_NODES, GL_WEIGHTS, jit, jit_sum, log_sf
-from ..losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, NARROW, expectations, mean_force
+from .._support.jit import FLOAT, INT, VECTOR, address, late
+from ..losses._constraints import NARROW
+from ..losses._record import NO_LAW, Law, expectations_at, mean_force_at
+from ..moments import Spectrum
 
 # What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
 # between the two (EDGE), or a fixed ridge k̂ (an SVM).
@@ -20,20 +25,23 @@ class Problem(NamedTuple):
     """One saddle point to solve. Pairs are (positive class, negative class)."""
 
     mode: int
-    loss: int
+    law: Law
+    sat: Law  # of its SAT phase
+    edge: Law  # of the surface between the phases
     kappa: tuple
     alpha: tuple
     weight: tuple
     norm: float  # ‖J‖²/L on the sphere
     ridge: float  # k̂ of an SVM
     fit_bias: bool
+    newton: int  # its address: ``newton`` is called from many places, and takes long to compile into each
 
 
 # Newton's error after a step is of the order of the square of that step: one as small as this, relative, was the last.
 SMALL = 1e-9
 # The widest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to what is a double.
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0
-PATIENCE_WIDE = 4  # iterations where the quadrature of the logistic loss does not resolve it: a path may pass, not stay
+PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a path may pass, not stay
 
 # The state y of the iteration. On the edge the second entry is the margin, elsewhere log x (log w in the SAT phase).
 LOG_Q, LOG_X, R, B, ZETA = range(5)
@@ -127,6 +135,15 @@ def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
 
 
 @jit
+def mean_force(law, kappa, c, x, mu, q):
+    """(E[f], ∂E[f]/∂μ)."""
+    if law.mean_force != 0:
+        return mean_force_at(law.mean_force, (kappa, c, x, mu, q))
+    e = expectations_at(law.expectations, (kappa, c, x, mu, q))
+    return e[0], e[3]
+
+
+@jit
 def data_side(problem, kappa_shift, q, x, r, b, hats):
     """Rows: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ."""
     hats[:] = 0.0
@@ -134,7 +151,7 @@ def data_side(problem, kappa_shift, q, x, r, b, hats):
         y = 1.0 - 2.0 * k
         a = problem.alpha[k]
         kappa = problem.kappa[k] + kappa_shift
-        e = expectations(problem.loss, kappa, problem.weight[k], x, 0.5 * r - y * b, q)
+        e = expectations_at(problem.law.expectations, (kappa, problem.weight[k], x, 0.5 * r - y * b, q))
         for row in range(6):
             # value, ∂q, ∂x, ∂r = ∂μ/2, ∂b = -y ∂μ, ∂κ = -∂μ (the expectations depend on κ - μ)
             if row < 3:
@@ -150,8 +167,8 @@ def data_side(problem, kappa_shift, q, x, r, b, hats):
 @jit
 def bias_gap(problem, kappa_shift, q, x, r, b):
     """α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces."""
-    up = mean_force(problem.loss, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
-    down = mean_force(problem.loss, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
+    up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
+    down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
     f_up, f_down = problem.alpha[0] * up[0], problem.alpha[1] * down[0]
     return f_up - f_down, -problem.alpha[0] * up[1] - problem.alpha[1] * down[1], abs(f_up) + abs(f_down)
 
@@ -159,8 +176,8 @@ def bias_gap(problem, kappa_shift, q, x, r, b):
 @jit
 def log_step(problem, kappa_shift, q, x, r, b):
     """Newton's step for log α₊E₊[f] = log α₋E₋[f]: forces that fall like a Gaussian have nearly even logarithms."""
-    up = mean_force(problem.loss, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
-    down = mean_force(problem.loss, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
+    up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
+    down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
     if not (up[0] > 0.0 and down[0] > 0.0):
         return math.nan
     gap = math.log(problem.alpha[0] / problem.alpha[1]) + math.log(up[0]) - math.log(down[0])
@@ -170,21 +187,21 @@ def log_step(problem, kappa_shift, q, x, r, b):
 @jit
 def solve_bias(problem, kappa_shift, q, x, r, guess):
     """Bias with α₊E₊[f] = α₋E₋[f], where the gap rises monotonically in b; NaN where it is not found."""
-    loss, weight = problem.loss, problem.weight
+    law, weight = problem.law, problem.weight
     b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(q)
-    step = max(s, NARROW * math.sqrt(x)) if loss == INEQUALITY else s  # the scale on which the force changes
+    step = max(s, NARROW * math.sqrt(x)) if law.easier_below else s  # the scale on which the force changes
     # b is added to the margin and to r: what is below the last digit of these is no step
     grain = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
-    grain = 2e-16 * (grain + 1.0 if loss == LOGISTIC else grain)
+    grain = 2e-16 * (grain + law.unit)
     up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
-    if loss in (HINGE, LOGISTIC) and abs(up - down) <= 4e-16 * up:
+    if law.saturates and abs(up - down) <= 4e-16 * up:
         # Balanced forces that saturate (nearly every sample below its margin) fix b only through the rest.
         middle = 0.5 * (weight[0] - weight[1]) * x + 0.5 * (problem.kappa[1] - problem.kappa[0])
         _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
         if slope * step < 1e-7 * size and 2.0 * up - size < 1e-7 * size:
-            return saturated_bias(problem, q, x, r, middle) if loss == HINGE else middle
-    # it takes long where one class pulls alone; a step of the logistic loss is a quadrature: such a path is given up
-    for n in range(50 if loss == LOGISTIC else 400):
+            return saturated_bias(problem, q, x, r, middle) if law.kinked else middle
+    # it takes long where one class pulls alone; where each step is a quadrature, such a path is given up
+    for n in range(50 if law.widest < math.inf else 400):
         gap, slope, size = bias_gap(problem, kappa_shift, q, x, r, b)
         if abs(gap) <= 4e-16 * size:
             return b
@@ -347,9 +364,10 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     res, step, res_new, step_new = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     new = y.copy()
     largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
-    too_wide = 2.0 * math.log(LOGISTIC_WIDEST) + 4.0 if problem.loss == LOGISTIC else largest
+    resolved = 2.0 * math.log(problem.law.widest)
+    too_wide = min(resolved + 4.0, largest)
     # a quadrature that does not resolve the loss tells nothing, and takes its longest time over it
-    widest = too_wide if problem.loss == LOGISTIC else math.inf
+    widest = too_wide if resolved < math.inf else math.inf
     if y[LOG_Q] > widest or not evaluate(problem, spectrum, y, work, res, step):
         return math.inf, 0
     size = np.abs(res).max()
@@ -357,7 +375,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     for n_iter in range(1, max_iter + 1):
         if size <= tol:
             return size, n_iter
-        if problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST):
+        if y[LOG_Q] > resolved:
             wide += 1
             if wide > PATIENCE_WIDE:
                 return math.inf, n_iter
@@ -397,3 +415,20 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
         ):
             return math.inf, n_iter
     return size, max_iter
+
+
+def kinds():
+    """Types of the arguments of ``newton``."""
+    none, pair = np.empty(0), (0.0, 0.0)
+    problem = Problem(UNSAT, NO_LAW, NO_LAW, NO_LAW, pair, pair, pair, 0.0, 0.0, True, 0)
+    return typeof(problem), typeof(Spectrum(none, none, none, 0.0, 0.0, 1, 1)), FLOAT, INT, FLOAT, VECTOR
+
+
+FOUND = types.Tuple((FLOAT, INT))
+newton_at = late(FOUND, kinds)
+
+
+@functools.cache
+def newton_address():
+    """What a problem holds as ``newton``."""
+    return address(newton, FOUND, kinds())

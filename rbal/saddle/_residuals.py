@@ -7,7 +7,7 @@ import numpy as np
 from .._support.validation import number, positive_int
 from ..losses import HINGE
 from ..moments._spectrum import spectrum_of
-from ._kernels import LOG_Q, UNSAT, Problem, evaluate, newton, workspace
+from ._kernels import LOG_Q, UNSAT, Problem, evaluate, newton, newton_address, workspace
 from ._solver import HUGE, sphere_start
 
 
@@ -40,7 +40,8 @@ def residuals(moments, alpha_pos, alpha_neg, kappa, *, n_newton=15, n_damped=120
     margin = number("kappa", kappa, 0.0)
     positive_int("n_newton", n_newton)
     positive_int("n_damped", n_damped)
-    problem = Problem(UNSAT, HINGE, (margin, margin), alpha, (1.0, 1.0), float(spectrum.Q), 0.0, True)
+    norm = float(spectrum.Q)
+    problem = Problem(UNSAT, *HINGE.laws, (margin, margin), alpha, (1.0, 1.0), norm, 0.0, True, newton_address())
     work, res, step = workspace(), np.empty(3), np.empty(3)
     damped, fast = [], []
     sphere_start(problem, spectrum, y)

@@ -8,11 +8,11 @@ import numpy as np
 from .._support import parallel
 from .._support.validation import broadcast, flag, in_range, number, one_of, positive_int
 from .._support.warnings import convergence_warning
-from ..losses import LOSSES
+from ..losses import EQUALITY, LOSSES
 from ..metrics import Metrics
 from ..moments._spectrum import spectrum_of
-from ._kernels import RIDGE, UNSAT
-from ._walks import COLUMNS, N_COLUMNS, walk, walk_parallel
+from ._kernels import RIDGE, UNSAT, newton_address
+from ._walks import COLUMNS, N_COLUMNS, Question, Walks, walk, walk_parallel
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
@@ -121,7 +121,7 @@ def solve(
     model : {"perceptron", "svm"}
         Weights on the sphere ‖J‖² = L·Q, or with the ridge ``lam``/2 ‖J‖² added to the summed loss.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
-        Of the signed score u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)).
+        Of the signed score u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)); or a name in ``rbal.losses.LOSSES``.
     lam : float
         Ridge of the SVM. scikit-learn's C is 1/lam, on inputs divided by √L.
     weight_pos, weight_neg : float
@@ -155,13 +155,12 @@ def solve(
     BA 0.6259, at the best threshold 0.6453
     """
     fit_bias = flag("fit_bias", fit_bias)
-    mode, loss_id, spectrum, point = _checked(
-        moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
-    )
+    asked = (alpha_pos, alpha_neg, weight_pos, weight_neg)
+    spectrum, point, question = _checked(moments, asked, kappa, lam, model, loss, (fit_bias, tol, max_iter))
     if any(isinstance(value, np.ndarray) and value.ndim for value in point):
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
-    points, out, start = np.array([point]), np.empty((1, N_COLUMNS)), (np.empty(5), -1)
-    walk(mode, loss_id, spectrum, points, float(spectrum.Q), fit_bias, float(tol), int(max_iter), *start, out)
+    out = np.empty((1, N_COLUMNS))
+    walk(question, spectrum, np.array([point]), np.empty(5), -1, out)
     found = dict(zip(COLUMNS, out[0].tolist(), strict=True))
     found |= {"n_iter": int(found["n_iter"]), "phase": PHASES[int(found["phase"])]}
     found["converged"] = bool(found["converged"])
@@ -208,14 +207,12 @@ def sweep(
     array([0.6064, 0.6311, 0.6313])
     """
     fit_bias = flag("fit_bias", fit_bias)
-    mode, loss_id, spectrum, point = _checked(
-        moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter
-    )
+    asked = (alpha_pos, alpha_neg, weight_pos, weight_neg)
+    spectrum, point, question = _checked(moments, asked, kappa, lam, model, loss, (fit_bias, tol, max_iter))
     columns = broadcast(**dict(zip(POINT, point, strict=True)))
     points = np.stack([c.ravel() for c in columns], axis=1)
     out = np.empty((len(points), N_COLUMNS))
-    settings = float(spectrum.Q), fit_bias, float(tol), int(max_iter)
-    _walks((mode, loss_id, spectrum), points, settings, out)
+    _walks(question, spectrum, points, out)
     found = {name: column.reshape(columns[0].shape) for name, column in zip(COLUMNS, out.T, strict=True)}
     found |= {"n_iter": found["n_iter"].astype(int), "phase": np.array(PHASES)[found["phase"].astype(int)]}
     found["converged"] = found["converged"].astype(bool)
@@ -229,38 +226,39 @@ def _asked(point, model):
     return asked if model == "svm" else {**asked, "lam": None}
 
 
-def _walks(kind, points, settings, out):
+def _walks(question, spectrum, points, out):
     """Walks of CHUNK points each, a few steps of a few walks at a time."""
     n = -(-len(points) // CHUNK)
     y, phase = np.empty((n, 5)), np.full(n, -1)
     if n == 1:  # nothing to share between cores
         for lo, hi in parallel.pieces(len(points)):
-            phase[0] = walk(*kind, points[lo:hi], *settings, y[0], phase[0], out[lo:hi])
+            phase[0] = walk(question, spectrum, points[lo:hi], y[0], phase[0], out[lo:hi])
         return
-    size = 8
-    for walks in parallel.pieces(n):
+    walks, size = Walks(CHUNK, points, y, phase, out), 8
+    for which in parallel.pieces(n):
         for lo, hi in parallel.pieces(CHUNK, size):
-            parallel.run(walk_parallel, *kind, points, *settings, CHUNK, walks, (lo, hi), y, phase, out)
+            parallel.run(walk_parallel, question, spectrum, walks, which, (lo, hi))
             if hi < CHUNK:  # a whole piece: the next walks begin with as many steps
                 size = hi - lo
 
 
-def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos, weight_neg, tol, max_iter):
-    """Arguments of a solve as the compiled solver takes them."""
+def _checked(moments, asked, kappa, lam, model, loss, accuracy):
+    """Arguments of a solve as the compiled solver takes them: the spectrum, one point, and what is the same at all."""
     spectrum = spectrum_of(moments)
     one_of("model", model, MODELS)
-    one_of("loss", loss, tuple(LOSSES))
-    if kappa is None:
-        kappa = 0.0 if loss == "logistic" else 1.0
-    kappa = in_range("kappa", kappa, 0.0, open_low=loss == "square" or (model == "svm" and loss != "logistic"))
+    law = LOSSES[one_of("loss", loss, tuple(LOSSES))]
+    # at κ = 0 a loss with a margin is least for weights 0, if these are allowed, and so is an equality
+    open_low = law.margin > 0.0 and (model == "svm" or law.constraint is EQUALITY)
+    kappa = in_range("kappa", law.margin if kappa is None else kappa, 0.0, open_low=open_low)
     if model == "svm":
         if lam is None:
             raise ValueError("lam must be given for model='svm'")
         lam = in_range("lam", lam, 0.0, open_low=True)
     elif lam is not None:
         raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
-    number("tol", tol, 1e-14)
-    positive_int("max_iter", max_iter)
+    fit_bias, tol, max_iter = accuracy
+    tol, max_iter = number("tol", tol, 1e-14), positive_int("max_iter", max_iter)
+    alpha_pos, alpha_neg, weight_pos, weight_neg = asked
     point = (
         kappa,
         in_range("alpha_pos", alpha_pos, 0.0, LARGEST_SIZE, open_low=True),
@@ -269,7 +267,8 @@ def _checked(moments, alpha_pos, alpha_neg, kappa, model, loss, lam, weight_pos,
         in_range("weight_neg", weight_neg, 0.0, open_low=True),
         0.0 if lam is None else lam,
     )
-    return (RIDGE if model == "svm" else UNSAT), LOSSES[loss], spectrum, point
+    mode = RIDGE if model == "svm" else UNSAT
+    return spectrum, point, Question(mode, law.laws, float(spectrum.Q), fit_bias, tol, max_iter, newton_address())
 
 
 def _warn_unless(converged):

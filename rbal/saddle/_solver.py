@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from .._support.gauss import jit
-from ..losses import HINGE, INEQUALITY, LOGISTIC, LOGISTIC_WIDEST, constraint_of, edge_of, force
+from ..losses._record import force_at
 from ..moments import Spectrum
-from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton, solve_bias
+from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton_at, solve_bias
 
 COLLAPSED = 2  # a phase beside UNSAT and SAT: no weights lower the loss
 
@@ -19,9 +19,34 @@ FEW = 40  # iterations after which to see whether the data are separable, before
 
 
 @jit
-def with_mode(p, mode, loss, kappa, ridge):
-    """Copy of a problem with another mode, loss, margin and ridge."""
-    return Problem(mode, loss, kappa, p.alpha, p.weight, p.norm, ridge, p.fit_bias)
+def with_mode(p, mode, kappa, ridge):
+    """Copy of a problem with another mode and its law, margin and ridge."""
+    law = p.sat if mode == SAT else (p.edge if mode == EDGE else p.law)
+    return Problem(mode, law, p.sat, p.edge, kappa, p.alpha, p.weight, p.norm, ridge, p.fit_bias, p.newton)
+
+
+@jit
+def with_sizes(p, alpha, norm):
+    """Copy of a problem with other class sizes and norm."""
+    return Problem(p.mode, p.law, p.sat, p.edge, p.kappa, alpha, p.weight, norm, p.ridge, p.fit_bias, p.newton)
+
+
+@jit
+def search(problem, spectrum, tol, max_iter, limit, y):
+    """``newton``, by its address."""
+    return newton_at(problem.newton, (problem, spectrum, tol, max_iter, limit, y))
+
+
+@jit
+def can_vanish(problem):
+    """Whether the loss can vanish on all the data, so that there is a SAT phase."""
+    return problem.sat.expectations != 0
+
+
+@jit
+def force(problem, k, u):
+    """-ℓ'(u), the force on a sample of class k that ended at u."""
+    return force_at(problem.law.force, (problem.kappa[k], problem.weight[k], u))
 
 
 @jit
@@ -37,7 +62,7 @@ def ridge_start(problem, spectrum, ridge, y):
     """Weights as under a strong ridge, where every sample pulls with the force it has at 0; capped at the margin."""
     q_hat = r_hat = 0.0
     for k in range(2):
-        f = force(problem.loss, problem.kappa[k], problem.weight[k], 0.0)
+        f = force(problem, k, 0.0)
         q_hat += problem.alpha[k] * f * f
         r_hat += 0.5 * problem.alpha[k] * f
     lam, g, s = spectrum.lam, spectrum.g, spectrum.s
@@ -51,21 +76,21 @@ def ridge_start(problem, spectrum, ridge, y):
 @jit
 def solve_edge(problem, spectrum, tol, max_iter, y):
     """The SAT/UNSAT surface: y[LOG_X] becomes the critical margin. Extreme sizes are reached from milder ones."""
-    p = with_mode(problem, EDGE, edge_of(constraint_of(problem.loss)), (0.0, 0.0), 0.0)
+    p = with_mode(problem, EDGE, (0.0, 0.0), 0.0)
     sphere_start(p, spectrum, y)
-    residual, total = newton(p, spectrum, tol, max_iter, HUGE, y)
+    residual, total = search(p, spectrum, tol, max_iter, HUGE, y)
     if residual <= tol:
         return residual, total
     solved, factor, good = 0.0, 4.0, y.copy()
     share = 1e-3 / max(p.alpha[0], p.alpha[1])
     for _ in range(200):
         alpha = (p.alpha[0] * share, p.alpha[1] * share)
-        mild = Problem(EDGE, p.loss, p.kappa, alpha, p.weight, p.norm, 0.0, p.fit_bias)
+        mild = with_sizes(p, alpha, p.norm)
         if solved > 0.0:
             y[:] = good
         else:
             sphere_start(mild, spectrum, y)
-        residual, n = newton(mild, spectrum, tol, max_iter, HUGE, y)
+        residual, n = search(mild, spectrum, tol, max_iter, HUGE, y)
         total += n
         if residual <= tol:
             if share == 1.0:
@@ -85,30 +110,29 @@ def solve_edge(problem, spectrum, tol, max_iter, y):
 @jit
 def beyond_edge(problem, spectrum, tol):
     """Whether the critical margin is quickly seen to be below the one asked for: then there is no SAT phase."""
-    if constraint_of(problem.loss) != INEQUALITY or spectrum.g_null > 0.0:
+    if not problem.sat.easier_below or spectrum.g_null > 0.0:
         return False
-    p = with_mode(problem, EDGE, edge_of(constraint_of(problem.loss)), (0.0, 0.0), 0.0)
+    p = with_mode(problem, EDGE, (0.0, 0.0), 0.0)
     y = np.empty(5)
     sphere_start(p, spectrum, y)
-    return newton(p, spectrum, tol, 20, HUGE, y)[0] <= tol and y[LOG_X] <= problem.kappa[0]
+    return search(p, spectrum, tol, 20, HUGE, y)[0] <= tol and y[LOG_X] <= problem.kappa[0]
 
 
 @jit
 def solve_sat(problem, spectrum, tol, max_iter, y):
     """Typical weights without loss. How far the margin is from the critical one tells where to start."""
-    p = with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0)
+    p = with_mode(problem, SAT, problem.kappa, 0.0)
     edge = np.empty(5)
     residual, total = solve_edge(problem, spectrum, tol, max_iter, edge)
     known, gap = residual <= tol, edge[LOG_X] - p.kappa[0]
-    easier_below = p.loss == INEQUALITY  # of equal constraints no margin is easier than others by being smaller
-    if easier_below and known and gap <= 0.0 and spectrum.g_null == 0.0:
+    if p.law.easier_below and known and gap <= 0.0 and spectrum.g_null == 0.0:
         return math.inf, total
-    if easier_below and known and gap > 0.0:  # the spread w of the solutions opens linearly
+    if p.law.easier_below and known and gap > 0.0:  # the spread w of the solutions opens linearly
         sphere_start(p, spectrum, y)
         widest = y[LOG_Q]
         y[:] = edge
         y[LOG_X] = min(math.log(0.5 * gap) + 0.5 * edge[LOG_Q], widest)
-        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        residual, n = search(p, spectrum, tol, 40, HUGE, y)
         total += n
         if residual <= tol:
             return residual, total
@@ -118,13 +142,13 @@ def solve_sat(problem, spectrum, tol, max_iter, y):
             y[R] *= 2.0
         elif k > 1:
             y[R] = min(y[R], 2.0 * (k - 2.0) * p.kappa[0])
-        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        residual, n = search(p, spectrum, tol, 40, HUGE, y)
         total += n
         if residual <= tol:
             return residual, total
-    if p.loss == INEQUALITY:
+    if p.law.easier_below:
         loose_start(p, spectrum, y)
-        residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+        residual, n = search(p, spectrum, tol, 40, HUGE, y)
         total += n
         if residual <= tol:
             return residual, total
@@ -156,12 +180,12 @@ def leave_edge(problem, spectrum, tol, edge, y, total):
     residual = math.inf
     for _ in range(100):
         kappa = edge[LOG_X] - share * gap
-        p = with_mode(problem, SAT, problem.loss, (kappa, kappa), 0.0)
+        p = with_mode(problem, SAT, (kappa, kappa), 0.0)
         for k in range(1 if solved > 0.0 else 6):  # the spread near the surface is of the order of the distance
             y[:] = good
             if solved == 0.0:
                 y[LOG_X] = min(2.0 * math.log(share * gap), edge[LOG_Q]) - 2.0 * k
-            residual, n = newton(p, spectrum, tol, 40, HUGE, y)
+            residual, n = search(p, spectrum, tol, 40, HUGE, y)
             total += n
             if residual <= tol:
                 break
@@ -196,13 +220,13 @@ def from_major(problem):
     y = major(problem)
     kappa = problem.kappa
     moved = (kappa[0] - y * kappa[0], kappa[1] + y * kappa[0])
-    return with_mode(problem, problem.mode, problem.loss, moved, problem.ridge)
+    return with_mode(problem, problem.mode, moved, problem.ridge)
 
 
 @jit
 def x_limit(problem):
     """Bound on x/√q beyond which the data are taken to be separable."""
-    return X_LIMIT if constraint_of(problem.loss) >= 0 else HUGE
+    return X_LIMIT if can_vanish(problem) else HUGE
 
 
 @jit
@@ -217,15 +241,15 @@ def solve_unsat(problem, spectrum, tol, max_iter, y):
             y[R] = min(y[R], 2.0 * problem.kappa[0])
         elif k == 2:
             y[LOG_X] -= 5.0
-        residual, n = newton(problem, spectrum, tol, max_iter, limit, y)
+        residual, n = search(problem, spectrum, tol, max_iter, limit, y)
         total += n
         if residual <= tol:
             return residual, total
         side = major(problem)
-        if problem.loss == HINGE and side != 0.0 and residual < math.inf:
+        if problem.law.kinked and side != 0.0 and residual < math.inf:
             moved = from_major(problem)
             y[B] += side * problem.kappa[0]
-            residual, n = newton(moved, spectrum, tol, max_iter, limit, y)
+            residual, n = search(moved, spectrum, tol, max_iter, limit, y)
             y[B] -= side * problem.kappa[0]
             total += n
             if residual <= tol:
@@ -244,10 +268,10 @@ def solve_vanishing(problem, spectrum, tol, max_iter, y):
     if side == 0.0:
         return even_vanishing(problem, spectrum, y)
     kappa = (0.0, FAR) if side > 0.0 else (FAR, 0.0)
-    p = Problem(UNSAT, HINGE, kappa, problem.alpha, problem.weight, 1.0, 0.0, problem.fit_bias)
+    p = with_sizes(with_mode(problem, UNSAT, kappa, 0.0), problem.alpha, 1.0)
     visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0], spectrum.L, spectrum.Q)
     sphere_start(p, visible, y)
-    residual, n = newton(p, visible, tol, max_iter, HUGE, y)
+    residual, n = search(p, visible, tol, max_iter, HUGE, y)
     hats = np.empty((6, 4))
     data_side(p, 0.0, math.exp(y[LOG_Q]), math.exp(y[LOG_X]), y[R], y[B], hats)
     return residual, n, y[ZETA] - hats[0, 0] * visible.shift
@@ -270,8 +294,8 @@ def even_vanishing(problem, spectrum, y):
 
 @jit
 def too_wide(problem, y):
-    """Whether the quadrature of the logistic loss does not resolve it any more."""
-    return problem.loss == LOGISTIC and y[LOG_Q] > 2.0 * math.log(LOGISTIC_WIDEST)
+    """Whether the quadrature of the loss does not resolve it any more."""
+    return y[LOG_Q] > 2.0 * math.log(problem.law.widest)
 
 
 @jit
@@ -280,7 +304,7 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
     ridge = problem.ridge
     if not warm:
         ridge_start(problem, spectrum, ridge, y)
-    residual, total = newton(problem, spectrum, tol, max_iter, HUGE, y)
+    residual, total = search(problem, spectrum, tol, max_iter, HUGE, y)
     if residual <= tol and y[LOG_Q] > -40.0:
         return residual, total, UNSAT
 
@@ -288,7 +312,7 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
     pull = sum([problem.alpha[k] * problem.weight[k] for k in range(2)])
     strong = max(ridge, 1e3 * pull * (1.0 + (g * lam).sum() + s.sum() + (g * lam * lam).sum()))
     side = 0.0
-    if problem.loss == HINGE:
+    if problem.law.kinked:
         side = major(problem)
         residual, n, k_hat = solve_vanishing(problem, spectrum, tol, max_iter, y)
         total += n
@@ -308,7 +332,7 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
     kappa = moved.kappa if side != 0.0 else problem.kappa
     level, solved, factor, good = strong, strong, 0.1, y.copy()
     for _ in range(300):
-        residual, n = newton(with_mode(problem, RIDGE, problem.loss, kappa, level), spectrum, tol, max_iter, HUGE, y)
+        residual, n = search(with_mode(problem, RIDGE, kappa, level), spectrum, tol, max_iter, HUGE, y)
         total += n
         if residual <= tol:
             if level == ridge:
@@ -321,7 +345,7 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
         else:
             y[:] = good
             factor = math.sqrt(factor)
-        if total > (5 if problem.loss == LOGISTIC else PATIENCE) * max_iter:
+        if total > (5 if problem.law.widest < math.inf else PATIENCE) * max_iter:
             break
         level = max(ridge, solved * factor)
     return residual, total, UNSAT
@@ -334,11 +358,11 @@ def collapses(problem, spectrum, tol, max_iter):
         return False
     y = np.empty(5)
     if problem.kappa[0] > 0.0:
-        if problem.loss != HINGE:
+        if not problem.law.kinked:
             return False
         residual, _, k_hat = solve_vanishing(problem, spectrum, tol, max_iter, y)
         return residual <= tol and k_hat <= 0.0
     # at κ = 0 the scale of the visible weights is free, and any loss they leave is saved by none
     visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0], spectrum.L, spectrum.Q)
     residual, _ = solve_unsat(problem, visible, tol, max_iter, y)
-    return constraint_of(problem.loss) >= 0 and residual <= tol
+    return can_vanish(problem) and residual <= tol

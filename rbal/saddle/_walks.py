@@ -1,21 +1,25 @@
 """From one point to the next: which phase each is in, and what is told of it."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 
 from .._support.gauss import cdf, jit
 from .._support.jit import compiled
-from ..losses import LOGISTIC, constraint_of, force, mean_loss
-from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton
+from ..losses._record import mean_loss_at
+from ._kernels import LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side
 from ._solver import (
     COLLAPSED,
     FEW,
     HUGE,
     beyond_edge,
+    can_vanish,
     collapses,
+    force,
     major,
+    search,
     solve_edge,
     solve_ridge,
     solve_sat,
@@ -41,23 +45,21 @@ def solve_point(problem, spectrum, tol, max_iter, y, warm_phase, out):
 
     Returns the phase to start from at a neighbouring point, or -1.
     """
-    if problem.loss == LOGISTIC:  # smooth, so that it takes ten iterations or will not come; each is a long one
+    if problem.law.widest < math.inf:  # smooth, so that it takes ten iterations or will not come; each is a long one
         max_iter = min(max_iter, FEW)
     if problem.mode == RIDGE:
         residual, n, phase = solve_ridge(problem, spectrum, tol, max_iter, y, warm_phase == UNSAT)
     else:
-        separable = constraint_of(problem.loss) >= 0
+        separable = can_vanish(problem)
         phase, residual, n = UNSAT, math.inf, 0
         if warm_phase == SAT and separable and not beyond_edge(problem, spectrum, tol):
             phase = SAT
-            residual, n = newton(
-                with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0), spectrum, tol, 20, HUGE, y
-            )
+            residual, n = search(with_mode(problem, SAT, problem.kappa, 0.0), spectrum, tol, 20, HUGE, y)
         if not residual <= tol:
             phase = UNSAT
             if warm_phase != UNSAT:
                 sphere_start(problem, spectrum, y)
-            residual, more = newton(
+            residual, more = search(
                 problem, spectrum, tol, min(FEW, max_iter) if separable else max_iter, x_limit(problem), y
             )
             n += more
@@ -99,7 +101,7 @@ def report(problem, spectrum, phase, ok, y, out):
     hats = np.empty((6, 4))
     p = problem
     if phase == SAT:
-        p = with_mode(problem, SAT, constraint_of(problem.loss), problem.kappa, 0.0)
+        p = with_mode(problem, SAT, problem.kappa, 0.0)
     data_side(p, 0.0, q, x, r, b, hats)
     k_hat = y[ZETA]
     if problem.mode != RIDGE:
@@ -111,58 +113,85 @@ def report(problem, spectrum, phase, ok, y, out):
         for k in range(2):
             mu = 0.5 * r - (1.0 - 2.0 * k) * b
             c, kappa = problem.weight[k], problem.kappa[k]
-            out[TRAIN_LOSS] += problem.alpha[k] * mean_loss(problem.loss, kappa, c, x, mu, q) / total
+            mean_loss = mean_loss_at(problem.law.mean_loss, (kappa, c, x, mu, q))
+            out[TRAIN_LOSS] += problem.alpha[k] * mean_loss / total
             # u < 0 exactly where u0 < -x f(u = 0)
-            edge = -x * force(problem.loss, kappa, c, 0.0)
+            edge = -x * force(problem, k, 0.0)
             out[TRAIN_ERROR] += weighted[k] * cdf((edge - mu) / math.sqrt(q)) / total
 
 
+class Question(NamedTuple):
+    """What is the same at all points of a walk: UNSAT or RIDGE, the laws of the loss, the norm, the accuracy."""
+
+    mode: int
+    laws: tuple
+    norm: float
+    fit_bias: bool
+    tol: float
+    max_iter: int
+    newton: int
+
+
 @jit
-def walk(mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, y, phase, out):
+def walk(question, spectrum, points, y, phase, out):
     """Solve one point after another, each from its neighbour. Rows of points: κ, α₊, α₋, c₊, c₋, λ̃.
 
     y and phase are the state and the phase to start from (-1: from none), and then those of the last point: y in
     place, the phase as what is returned.
     """
+    law, sat, edge = question.laws
     for j in range(points.shape[0]):
         kappa, ridge = points[j, 0], points[j, 5]
         alpha, weight = (points[j, 1], points[j, 2]), (points[j, 3], points[j, 4])
-        problem = Problem(mode, loss, (kappa, kappa), alpha, weight, norm, ridge, fit_bias)
-        phase = solve_point(problem, spectrum, tol, max_iter, y, phase, out[j])
+        problem = Problem(
+            question.mode, law, sat, edge, (kappa, kappa), alpha, weight, question.norm, ridge, question.fit_bias,
+            question.newton,
+        )  # fmt: skip
+        phase = solve_point(problem, spectrum, question.tol, question.max_iter, y, phase, out[j])
     return phase
 
 
+class Walks(NamedTuple):
+    """Walks of ``chunk`` points each: the points, and for each walk its state, its phase and the rows of results."""
+
+    chunk: int
+    points: np.ndarray
+    y: np.ndarray
+    phase: np.ndarray
+    out: np.ndarray
+
+
 @jit
-def walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out):
+def walk_part(i, question, spectrum, walks, steps):
     """Some steps of walk number i, from where it was left."""
-    lo, hi = i * chunk + steps[0], min(i * chunk + steps[1], points.shape[0])
-    phase[i] = walk(mode, loss, spectrum, points[lo:hi], norm, fit_bias, tol, max_iter, y[i], phase[i], out[lo:hi])
+    lo, hi = i * walks.chunk + steps[0], min(i * walks.chunk + steps[1], walks.points.shape[0])
+    walks.phase[i] = walk(question, spectrum, walks.points[lo:hi], walks.y[i], walks.phase[i], walks.out[lo:hi])
 
 
 @compiled(parallel=True)
-def walk_parallel(
-    mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, walks, steps, y, phase, out, alone
-):
-    """Walks of a fixed length side by side, so that the result does not depend on the number of threads.
+def walk_parallel(question, spectrum, walks, which, steps, alone):
+    """Walks side by side, of a fixed length, so that the result does not depend on the number of threads.
 
-    One call takes some steps, from steps[0] to steps[1], of some walks, from walks[0] to walks[1].
+    One call takes some steps, from steps[0] to steps[1], of some walks, from which[0] to which[1].
     """
     if alone:
-        for i in range(walks[0], walks[1]):
-            walk_part(i, mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out)
+        for i in range(which[0], which[1]):
+            walk_part(i, question, spectrum, walks, steps)
     else:
-        for i in prange(walks[0], walks[1]):
-            walk_part(
-                np.int64(i), mode, loss, spectrum, points, norm, fit_bias, tol, max_iter, chunk, steps, y, phase, out
-            )
+        for i in prange(which[0], which[1]):
+            walk_part(np.int64(i), question, spectrum, walks, steps)
 
 
 @jit
-def edges(loss, spectrum, alphas, norm, fit_bias, tol, max_iter, out):
+def edges(question, spectrum, alphas, out):
     """Critical margins. Rows of alphas: α₊, α₋; rows of out: κ_c, q, r, b, residual."""
     y = np.empty(5)
+    _, sat, edge = question.laws
     for j in range(alphas.shape[0]):
         alpha = (alphas[j, 0], alphas[j, 1])
-        problem = Problem(EDGE, loss, (0.0, 0.0), alpha, (1.0, 1.0), norm, 0.0, fit_bias)
-        out[j, 4], _ = solve_edge(problem, spectrum, tol, max_iter, y)
+        problem = Problem(
+            question.mode, edge, sat, edge, (0.0, 0.0), alpha, (1.0, 1.0), question.norm, 0.0, question.fit_bias,
+            question.newton,
+        )  # fmt: skip
+        out[j, 4], _ = solve_edge(problem, spectrum, question.tol, question.max_iter, y)
         out[j, 0], out[j, 1], out[j, 2], out[j, 3] = y[LOG_X], math.exp(y[LOG_Q]), y[R], y[B]

@@ -101,7 +101,7 @@ def test_units_do_not_matter(scale):
 @pytest.mark.parametrize(("kappa", "mu"), [(0.5, 0.3), (0.5, 8.0), (0.5, -1e6)])
 def test_forces_of_the_sat_phase_where_scores_hardly_vary(q, kappa, mu):
     # the Gaussian is then a point: f = h(t)/√w at t = (κ - μ)/√w
-    from rbal.losses import inequality, inequality_force
+    from rbal.losses._constraints import inequality, inequality_force
 
     w = 0.7
     h, excess = naive.inverse_mills(np.array((kappa - mu) / np.sqrt(w)))

@@ -8,12 +8,11 @@ import pytest
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from rbal._support import gauss
-from rbal.losses import EQUALITY, HINGE, INEQUALITY, INEQUALITY_EDGE, LOGISTIC, SQUARE, SQUARED_HINGE
+from rbal.losses import EQUALITY, HINGE, INEQUALITY, LOGISTIC, LOSSES, SQUARE, SQUARED_HINGE
+from rbal.losses._record import NO_LAW
 from rbal.moments import Spectrum
 from rbal.saddle import _kernels, _solver, _walks
 from rbal.saddle._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
-
-NAMES = {HINGE: "hinge", SQUARED_HINGE: "squared_hinge", SQUARE: "square", LOGISTIC: "logistic"}
 
 
 def system(n=5, seed=0, constant=0):
@@ -30,7 +29,8 @@ def system(n=5, seed=0, constant=0):
 
 
 def problem(mode=UNSAT, loss=HINGE, kappa=0.5, alpha=(1.0, 3.0), weight=(2.0, 1.0), norm=1.0, ridge=0.3, fit_bias=True):
-    return Problem(mode, loss, (kappa, kappa), alpha, weight, norm, ridge, fit_bias)
+    laws = loss.laws if loss in LOSSES.values() else (loss.laws[mode == EDGE], NO_LAW, NO_LAW)  # or a constraint
+    return Problem(mode, *laws, (kappa, kappa), alpha, weight, norm, ridge, fit_bias, _kernels.newton_address())
 
 
 # _gauss
@@ -131,22 +131,22 @@ def test_solve_norm_beside_constant_features():
 # the data side
 
 LOSS_POINTS = [
-    (HINGE, 0.6),
-    (SQUARED_HINGE, 0.6),
-    (SQUARE, 0.6),
-    (LOGISTIC, 0.6),
-    (INEQUALITY, 0.3),
-    (EQUALITY, 0.3),
-    (INEQUALITY_EDGE, 1.0),
+    (UNSAT, HINGE, 0.6),
+    (UNSAT, SQUARED_HINGE, 0.6),
+    (UNSAT, SQUARE, 0.6),
+    (UNSAT, LOGISTIC, 0.6),
+    (SAT, INEQUALITY, 0.3),
+    (SAT, EQUALITY, 0.3),
+    (EDGE, INEQUALITY, 1.0),
 ]
 
 
-def naive_force(p, k, q, x, r, b):
+def naive_force(loss, p, k, q, x, r, b):
     """(E[f], E[f²], E[-f']) of class k by quadrature."""
     mu = 0.5 * r - (1.0 - 2.0 * k) * b
-    if p.loss == INEQUALITY:
+    if loss is INEQUALITY:
         return naive.sat_expectations(p.kappa[k], x, mu, q)
-    return naive.expectations(NAMES[p.loss], p.kappa[k], p.weight[k], x, mu, q)
+    return naive.expectations(loss.name, p.kappa[k], p.weight[k], x, mu, q)
 
 
 @pytest.mark.parametrize("loss", [HINGE, LOGISTIC, INEQUALITY])
@@ -154,14 +154,14 @@ def test_data_side_values(loss):
     p = problem(loss=loss)
     hats = np.empty((6, 4))
     _kernels.data_side(p, 0.0, 0.8, 0.6, 0.7, 0.2, hats)
-    plus, minus = (p.alpha[k] * naive_force(p, k, 0.8, 0.6, 0.7, 0.2) for k in range(2))
+    plus, minus = (p.alpha[k] * naive_force(loss, p, k, 0.8, 0.6, 0.7, 0.2) for k in range(2))
     expected = [plus[2] + minus[2], plus[1] + minus[1], 0.5 * (plus[0] + minus[0]), plus[0] - minus[0]]
     np.testing.assert_allclose(hats[0], expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("loss", "x"), LOSS_POINTS)
-def test_data_side_derivatives(loss, x):
-    p, at = problem(loss=loss), {"q": 0.8, "x": x, "r": 0.7, "b": 0.2, "kappa_shift": 0.1}
+@pytest.mark.parametrize(("mode", "loss", "x"), LOSS_POINTS)
+def test_data_side_derivatives(mode, loss, x):
+    p, at = problem(mode, loss), {"q": 0.8, "x": x, "r": 0.7, "b": 0.2, "kappa_shift": 0.1}
 
     def values(**changed):
         hats = np.empty((6, 4))
@@ -170,7 +170,7 @@ def test_data_side_derivatives(loss, x):
 
     got = values()
     for row, name in enumerate(("q", "x", "r", "b", "kappa_shift"), start=1):
-        if loss == INEQUALITY_EDGE and name == "x":
+        if mode == EDGE and name == "x":
             continue  # on the edge x is not an argument
         expected = naive.central(lambda v, name=name: values(**{name: v})[0], at[name], 0.004)
         np.testing.assert_allclose(got[row], expected, rtol=1e-7, atol=1e-9, err_msg=name)
@@ -186,7 +186,7 @@ def test_solve_bias(loss, alpha, guess):
     assert abs(gap) <= 1e-14 * size + 1e-14 * slope
     assert slope >= 0.0
     if guess == 0.0:
-        expected = naive.solve_bias(lambda k, b: naive_force(p, k, 0.8, 0.6, 0.7, b)[0], alpha)
+        expected = naive.solve_bias(lambda k, b: naive_force(loss, p, k, 0.8, 0.6, 0.7, b)[0], alpha)
         assert got == pytest.approx(expected, rel=1e-9, abs=1e-11)
 
 
@@ -194,7 +194,7 @@ def test_bias_gap_slope():
     p = problem()
     _, slope, size = _kernels.bias_gap(p, 0.0, 0.8, 0.6, 0.7, 0.2)
     assert slope == pytest.approx(naive.central(lambda b: _kernels.bias_gap(p, 0.0, 0.8, 0.6, 0.7, b)[0], 0.2, 0.01))
-    forces = [p.alpha[k] * naive_force(p, k, 0.8, 0.6, 0.7, 0.2)[0] for k in range(2)]
+    forces = [p.alpha[k] * naive_force(HINGE, p, k, 0.8, 0.6, 0.7, 0.2)[0] for k in range(2)]
     assert size == pytest.approx(sum(forces))
 
 
@@ -214,7 +214,7 @@ def test_saturated_bias(alpha, weight):
     # Where the forces are not yet saturated the usual equation has a root, and this is it.
     p = problem(alpha=alpha, weight=weight, kappa=3.0)
     got = _kernels.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
-    expected = naive.solve_bias(lambda k, b: naive_force(p, k, 0.8, 0.6, 0.4, b)[0], alpha)
+    expected = naive.solve_bias(lambda k, b: naive_force(HINGE, p, k, 0.8, 0.6, 0.4, b)[0], alpha)
     assert got == pytest.approx(expected, abs=1e-9)
 
 
@@ -246,24 +246,24 @@ def state(p, spectrum, q=0.7, second=0.5, r=0.4):
 
 
 MODES = [
-    problem(UNSAT, HINGE),
-    problem(UNSAT, HINGE, fit_bias=False),
-    problem(UNSAT, LOGISTIC),
-    problem(UNSAT, SQUARED_HINGE),
-    problem(SAT, INEQUALITY, alpha=(0.1, 0.2)),
-    problem(SAT, EQUALITY, alpha=(0.1, 0.2)),
-    problem(EDGE, INEQUALITY_EDGE),
-    problem(RIDGE, HINGE),
-    problem(RIDGE, SQUARE, fit_bias=False),
+    (UNSAT, HINGE, {}),
+    (UNSAT, HINGE, {"fit_bias": False}),
+    (UNSAT, LOGISTIC, {}),
+    (UNSAT, SQUARED_HINGE, {}),
+    (SAT, INEQUALITY, {"alpha": (0.1, 0.2)}),
+    (SAT, EQUALITY, {"alpha": (0.1, 0.2)}),
+    (EDGE, INEQUALITY, {}),
+    (RIDGE, HINGE, {}),
+    (RIDGE, SQUARE, {"fit_bias": False}),
 ]
 
 
 @pytest.mark.parametrize("constant", [0, 1])
-@pytest.mark.parametrize("p", MODES)
-def test_newton_step(p, constant):
+@pytest.mark.parametrize(("mode", "loss", "options"), MODES)
+def test_newton_step(mode, loss, options, constant):
     # step = -J⁻¹ res with J by finite differences of the residual, bias and ζ re-solved at every point.
     spectrum, *_ = system(constant=constant)
-    at = (0.7, 0.2, 0.4)
+    p, at = problem(mode, loss, **options), (0.7, 0.2, 0.4)
     _, res, step, ok = state(p, spectrum, *at)
     assert ok
     jac = np.empty((3, 3))
@@ -277,16 +277,17 @@ def test_newton_step(p, constant):
     np.testing.assert_allclose(jac @ step, -res, rtol=1e-6, atol=1e-6 * np.abs(res).max())
 
 
-@pytest.mark.parametrize("p", [p for p in MODES if p.mode != EDGE])
-def test_residual(p):
+@pytest.mark.parametrize(("mode", "loss", "options"), [row for row in MODES if row[0] != EDGE])
+def test_residual(mode, loss, options):
     # evaluate's residual is the fixed-point map of the dense system, by quadrature.
     spectrum, C, delta, L = system()
+    p = problem(mode, loss, **options)
     y, res, _, _ = state(p, spectrum)
     q, x, r, b = math.exp(y[LOG_Q]), math.exp(y[LOG_X]), y[R], y[B]
-    if p.loss == EQUALITY:
+    if loss is EQUALITY:
         side = [((0.5 - m) / x, ((0.5 - m) ** 2 + q) / x**2, 1.0 / x) for m in (0.5 * r - b, 0.5 * r + b)]
     else:
-        side = [naive_force(p, k, q, x, r, b) for k in range(2)]
+        side = [naive_force(loss, p, k, q, x, r, b) for k in range(2)]
     f, f2, slope = np.tensordot(p.alpha, side, 1)
     if p.fit_bias:
         assert p.alpha[0] * side[0][0] == pytest.approx(p.alpha[1] * side[1][0], rel=1e-9)
@@ -309,11 +310,11 @@ def test_solve3():
     np.testing.assert_array_equal(step, res)
 
 
-@pytest.mark.parametrize("p", MODES)
-def test_newton(p):
+@pytest.mark.parametrize(("mode", "loss", "options"), MODES)
+def test_newton(mode, loss, options):
     # From a distance it reaches rounding, and its y has b and ζ of the solution; sphere_start is where solve begins.
     spectrum, *_ = system()
-    y = np.empty(5)
+    p, y = problem(mode, loss, **options), np.empty(5)
     _solver.sphere_start(p, spectrum, y)
     residual, n_iter = _kernels.newton(p, spectrum, 1e-11, 100, 1e300, y)
     assert residual <= 1e-11
@@ -345,8 +346,8 @@ def test_newton_stops_at_the_limits():
 
 def test_with_mode_keeps_the_data():
     p = problem()
-    other = _solver.with_mode(p, SAT, INEQUALITY, (0.1, 0.2), 0.0)
-    assert (other.mode, other.loss, other.kappa, other.ridge) == (SAT, INEQUALITY, (0.1, 0.2), 0.0)
+    other = _solver.with_mode(p, SAT, (0.1, 0.2), 0.0)
+    assert (other.mode, other.law, other.kappa, other.ridge) == (SAT, p.sat, (0.1, 0.2), 0.0)
     assert (other.alpha, other.weight, other.norm, other.fit_bias) == (p.alpha, p.weight, p.norm, p.fit_bias)
 
 
@@ -380,7 +381,7 @@ def test_vanishing_weights_are_the_limit_of_a_strong_ridge(weight):
     residual, _, k_hat = _solver.solve_vanishing(p, spectrum, 1e-11, 100, y)
     assert residual <= 1e-11
     assert k_hat > 0.0
-    strong = _solver.with_mode(p, RIDGE, HINGE, p.kappa, 1e5)
+    strong = _solver.with_mode(p, RIDGE, p.kappa, 1e5)
     z = np.empty(5)
     assert _solver.solve_ridge(strong, spectrum, 1e-10, 100, z, False)[0] <= 1e-10
     scale = k_hat / 1e5
@@ -394,8 +395,11 @@ def test_walk_solves_point_after_point():
     points = np.array([[0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.0, 1.0, 0.5]])
     out = np.empty((3, _walks.N_COLUMNS))
     y = np.empty(5)
-    phase = _walks.walk(UNSAT, HINGE, spectrum, points[:2], 1.0, True, 1e-10, 100, y, -1, out[:2])
-    _walks.walk(RIDGE, HINGE, spectrum, points[2:], 1.0, True, 1e-10, 100, np.empty(5), -1, out[2:])
+    sphere, ridge = (
+        _walks.Question(mode, HINGE.laws, 1.0, True, 1e-10, 100, _kernels.newton_address()) for mode in (UNSAT, RIDGE)
+    )
+    phase = _walks.walk(sphere, spectrum, points[:2], y, -1, out[:2])
+    _walks.walk(ridge, spectrum, points[2:], np.empty(5), -1, out[2:])
     assert phase == UNSAT
     assert math.exp(y[LOG_Q]) == out[1, 0]
     np.testing.assert_array_equal(out[:, 12:], [[SAT, 1], [UNSAT, 1], [UNSAT, 1]])

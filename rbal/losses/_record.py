@@ -1,0 +1,153 @@
+"""The record of a loss, and what the compiled solver is handed of it."""
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from numba import types
+
+from .._support.jit import FLOAT, address, late
+
+#: All losses, by the name that ``loss=`` takes.
+LOSSES = {}
+
+
+class Law(NamedTuple):
+    """What the solver asks of a loss or a constraint. Every law has the same type, so that one solver serves all.
+
+    Functions are given as addresses, 0 where there is none.
+    """
+
+    expectations: int
+    mean_force: int
+    mean_loss: int
+    force: int
+    widest: float  # √q up to which the expectations are exact: finite for a quadrature, each of which takes long
+    unit: float  # the scale on which the loss bends beside κ, 0 for none
+    saturates: bool  # the force is at most c
+    kinked: bool  # the force jumps from c to 0 at κ, and is constant elsewhere
+    easier_below: bool  # a constraint that a smaller margin eases
+
+
+# How the solver calls what a law holds the address of: functions of (κ, c, x, μ, q), the last one of (κ, c, u).
+PAIR, TWELVE = types.UniTuple(FLOAT, 2), types.UniTuple(FLOAT, 12)
+FIVE, THREE = (FLOAT,) * 5, (FLOAT,) * 3
+expectations_at, mean_force_at, mean_loss_at = late(TWELVE, FIVE), late(PAIR, FIVE), late(FLOAT, FIVE)
+force_at = late(FLOAT, THREE)
+NO_LAW = Law(0, 0, 0, 0, math.inf, 0.0, False, False, False)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """What samples must obey where a loss vanishes on all of them.
+
+    Attributes
+    ----------
+    name : str
+    expectations, edge : compiled function of (κ, c, w, μ, q)
+        The twelve expectations inside the SAT phase, with w in the place of x, and on the surface where it ends.
+    mean_force : compiled function of the same, optional
+        (E[f], ∂E[f]/∂μ) alone, where that is quicker.
+    easier_below : bool
+        Whether a smaller margin is easier to reach.
+    """
+
+    name: str
+    expectations: Callable
+    edge: Callable
+    mean_force: Callable | None = None
+    easier_below: bool = False
+
+    @functools.cached_property
+    def laws(self):
+        """Laws of the phase and of its surface."""
+        quick = address(self.mean_force, PAIR, FIVE) if self.mean_force else 0
+        at_edge = NO_LAW._replace(expectations=address(self.edge, TWELVE, FIVE))
+        inside = at_edge._replace(
+            expectations=address(self.expectations, TWELVE, FIVE), mean_force=quick, easier_below=self.easier_below
+        )
+        return inside, at_edge
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """A loss ℓ of the signed score u, with margin κ and weight c, and all that the library asks of it.
+
+    Attributes
+    ----------
+    name : str
+        What ``loss=`` takes.
+    title : str
+        Name of the classifier that is trained with it.
+    formula : str
+        ℓ at weight 1.
+    value : function of (u, κ)
+        ℓ at weight 1, of arrays.
+    expectations : compiled function of (κ, c, x, μ, q)
+        E[f], E[f²], E[-f'], then their derivatives in μ, in q and in x.
+    mean_loss : compiled function of the same
+        E[ℓ(prox(u0))].
+    force, curvature : compiled function of (κ, c, u)
+        -ℓ'(u), from below where it jumps, and ℓ''(u).
+    estimator : function of (C, fit_bias, options), optional
+        Unfitted estimator of scikit-learn that minimises Σ ℓ + ‖J‖²/(2C) at κ = 1, or at κ = 0 for losses with that
+        default; None where there is none, and then the theory alone knows this loss.
+    constraint : Constraint, optional
+        What it becomes where it can vanish on all the data.
+    margin : float
+        Default of κ: 1, or 0 for a loss without a margin, where κ is a shift.
+    widest, unit, saturates, kinked
+        As in :class:`Law`.
+    """
+
+    name: str
+    title: str
+    formula: str
+    value: Callable
+    expectations: Callable
+    mean_loss: Callable
+    force: Callable
+    curvature: Callable
+    estimator: Callable | None = None
+    constraint: Constraint | None = None
+    margin: float = 1.0
+    widest: float = math.inf
+    unit: float = 0.0
+    saturates: bool = False
+    kinked: bool = False
+
+    @functools.cached_property
+    def laws(self):
+        """Laws of the loss, of its SAT phase and of the surface between them; this compiles its functions."""
+        own = Law(
+            address(self.expectations, TWELVE, FIVE),
+            0,
+            address(self.mean_loss, FLOAT, FIVE),
+            address(self.force, FLOAT, THREE),
+            self.widest,
+            self.unit,
+            self.saturates,
+            self.kinked,
+            False,
+        )
+        return own, *(self.constraint.laws if self.constraint else (NO_LAW, NO_LAW))
+
+
+def register(loss):
+    """Make a loss known by its name, to the solver, the learners and the advice.
+
+    Parameters
+    ----------
+    loss : Loss
+
+    Returns
+    -------
+    Loss
+        The same.
+    """
+    if loss.name in LOSSES:
+        raise ValueError(f"loss {loss.name!r} is known already")
+    LOSSES[loss.name] = loss
+    return loss
