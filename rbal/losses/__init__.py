@@ -8,7 +8,7 @@ loss is
 
 and their derivatives in :math:`(\mu, q, x)`, which follow from :math:`\partial_q = \tfrac12\partial_\mu^2` and
 :math:`\partial_x f = f f'`. Each kernel returns these twelve numbers. A new loss is one more
-:class:`Loss`: see ``_hinge.py`` for a short one.
+:class:`rbal.losses.Loss`: see ``_hinge.py`` for a short one.
 
 The SAT phase is such a kernel too: there the hard constraint :math:`u\ge\kappa` replaces the loss, the variance
 :math:`w` takes the place of :math:`x`, and :math:`f` is the logarithmic derivative of a partition function. So is the

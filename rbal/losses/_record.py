@@ -98,8 +98,12 @@ class Loss:
         What it becomes where it can vanish on all the data.
     margin : float
         Default of κ: 1, or 0 for a loss without a margin, where κ is a shift.
-    widest, unit, saturates, kinked
-        As in :class:`Law`.
+    widest : float
+        √q up to which the expectations are exact, finite for a quadrature.
+    unit : float
+        Scale on which the loss bends beside κ, 0 for none.
+    saturates, kinked : bool
+        Whether the force is at most c; whether it jumps from c to 0 at κ, and is constant elsewhere.
     """
 
     name: str
