@@ -57,7 +57,7 @@ def naive_metrics(data):
             ax, side = fig.subplots(1, 2, width_ratios=(5, 1.25))
             m = rbal.sweep(moments, 4.0 * rho, 4.0 * (1.0 - rho), kappa).metrics
             for name in ("ba", "acc", "auc", "f1", "mcc"):
-                ax.plot(rho, _curves.measure(name, m, rho), label=name, color=_curves.METRICS[name][1])
+                ax.plot(rho, _curves.measure(name, m, rho), label=name, color=_curves.COLOURS[name])
             ax.axvline(0.2, color=plotting.BLACK, ls=":")
             ax.set(xlim=(0, 1), ylim=(0, 1), xlabel=r"share of positives in training, $\rho^+$", ylabel="on test data")
             side.set_axis_off()

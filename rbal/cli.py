@@ -35,6 +35,7 @@ def seed(text):
 def parser():
     """Parser of the command line."""
     from . import __version__
+    from .metrics._records import goals
 
     main = argparse.ArgumentParser(prog="rbal", description="Learning from imbalanced classes.")
     main.add_argument("--version", action="version", version=f"rbal {__version__}")
@@ -51,7 +52,7 @@ def parser():
     add("table", help="CSV file with a header (also .gz), or Parquet")
     add("--label", required=True, metavar="COLUMN", help="column with the two labels")
     add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
-    add("--metric", default="ba", choices=("ba", "f1", "mcc", "auprc", "auc", "cost"), help="what counts (ba)")
+    add("--metric", default="ba", choices=goals(), help="what counts (ba)")
     add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
     add("--C", type=float, default=1.0, help="inverse ridge of the classifier, as in scikit-learn (1)")
     add("--loss", default="hinge", choices=("hinge", "squared_hinge", "logistic"), help="of the classifier (hinge)")

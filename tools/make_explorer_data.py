@@ -1,4 +1,4 @@
-"""Write the moments that the explorers of the book start from: book/_static/explorer/data/moments.json.
+"""Write what the explorers of the book start from: book/_static/explorer/data/moments.json, and records.js beside it.
 
 ``python tools/make_explorer_data.py`` takes a minute. The explorers solve the saddle point in the reader's browser, and
 all they need of a data set is its spectrum: eigenvalues, how many directions share each, and the squared shift along
@@ -16,10 +16,13 @@ import rbal
 from rbal import saddle
 from rbal.datasets import images, lattice, synthetic
 from rbal.losses import HINGE
+from rbal.metrics import METRICS
 from rbal.saddle._kernels import RIDGE, UNSAT, newton_address
 from rbal.saddle._walks import COLUMNS, N_COLUMNS, Question, walk
 
-TARGET = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer" / "data" / "moments.json"
+EXPLORER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
+TARGET = EXPLORER / "data" / "moments.json"
+RECORDS = EXPLORER / "records.js"
 TOLERANCE = 1e-8  # of every order parameter, on the grid of `points`; test_explorer.py asks 1e-6 on another grid
 DIGITS = 15
 
@@ -82,8 +85,21 @@ def rounded(values):
     return [float(f"{value:.{DIGITS}g}") for value in values]
 
 
+def records():
+    """Module of the names of all metrics of the theory, from their records."""
+    shown = {
+        name: {"name": metric.label, "title": metric.about or metric.title, "sign": int(metric.sign)}
+        for name, metric in METRICS.items()
+        if metric.of_theory
+    }
+    lines = [f"  {name}: {json.dumps(entry, ensure_ascii=False)}," for name, entry in shown.items()]
+    head = "/** What metrics are called: written by tools/make_explorer_data.py from rbal.metrics.METRICS. @module */"
+    return "\n".join([head, "export const RECORDS = {", *lines, "};", ""])
+
+
 def main():
-    """Condense every data set and write the file."""
+    """Write the names of the metrics, condense every data set and write the file."""
+    RECORDS.write_text(records(), encoding="utf-8")
     sets = {}
     for key, (name, moments) in data_sets().items():
         full = moments.spectrum

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._support.validation import flag, number, one_of, positive_int, seeded
+from ..metrics._records import goals, named
 from . import _page, _report, _table
 from ._judgement import predict, verify
-from ._remedies import METRICS, Setting
+from ._remedies import Setting
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 C_RANGE = 1e-10, 1e10  # beyond it nothing changes but rounding
@@ -184,8 +185,8 @@ def advise(
     y : (n,) array or series
         Two labels of any type.
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
-        What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, or
-        the mean cost of an error.
+        What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve,
+        the mean cost of an error, or what else is registered in :data:`rbal.metrics.METRICS`.
     C : float
         Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10.
     loss : {"hinge", "squared_hinge", "logistic"}
@@ -344,7 +345,7 @@ def _strict(random_state, **switches):
 
 def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
     """What a setting takes beside the sizes."""
-    one_of("metric", metric, METRICS)
+    one_of("metric", metric, goals())
     one_of("loss", loss, LOSSES)
     C = number("C", C, *C_RANGE)
     if model_error is not None:
@@ -355,7 +356,7 @@ def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
         positive_int(name, value)
     if min(folds, draws) < 2:
         raise ValueError(f"folds and draws must be at least 2, got {folds} and {draws}")
-    if metric != "cost":
+    if not named(metric).priced:
         if costs is not None:
             raise ValueError(f"costs go with metric='cost', got metric={metric!r}")
         return C, loss, metric, (1.0, 1.0)

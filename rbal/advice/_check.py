@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from tqdm.auto import tqdm
 
-from ._pipeline import coding, learner, sampler
-from ._threshold import best_cut, of_rates
+from ..strategies import REMEDIES
+from ._pipeline import class_weight, coding, learner, sampler
+from ._threshold import best_cut, height
 
 MOST_ROWS = 4_000  # in the check; more are sampled down, evenly
 FEWEST = 200  # rows of each class that sampling down keeps, where there are so many
@@ -48,9 +48,9 @@ def cross_validate(data, setting, mixings, folds, repeats, n_jobs, random_state,
     rng = np.random.default_rng(random_state)
     X, y = subset(data, rng)
     folds = min(folds, int(min(y.sum(), (~y).sum())))
-    designs = {(strategy == "class weights", mixing) for (strategy, _), mixing in mixings.items() if mixing == mixing}
-    designs |= {(strategy == "class weights", None) for (strategy, _), mixing in mixings.items() if mixing != mixing}
-    designs = sorted(designs, key=str)
+    # remedies that mix are the same classifier where they mix the same
+    at = {row: mixing if mixing == mixing else row[0] for row, mixing in mixings.items()}
+    designs = dict.fromkeys(at.values())
     splits = []
     for repeat in range(repeats):
         cut = StratifiedKFold(folds, shuffle=True, random_state=int(rng.integers(2**31)))
@@ -59,7 +59,7 @@ def cross_validate(data, setting, mixings, folds, repeats, n_jobs, random_state,
     X = X.rename(columns=names)
     kinds = [names[n] for n in data.numeric], [names[n] for n in data.categorical], data.standardize
     work = Parallel(n_jobs=-1 if n_jobs is None else n_jobs, return_as="generator")(
-        delayed(_scores)(X, y, kinds, train, test, designs, setting.loss, setting.C, seed)
+        delayed(_scores)(X, y, kinds, train, test, _steps(designs, y[train], seed), (setting.loss, setting.C))
         for _, train, test, seed in splits
     )
     scores = {design: np.empty((repeats, len(y))) for design in designs}
@@ -69,7 +69,6 @@ def cross_validate(data, setting, mixings, folds, repeats, n_jobs, random_state,
         fold_of[repeat, test] = k
         for design, values in found.items():
             scores[design][repeat, test] = values
-    at = {row: (row[0] == "class weights", mixing if mixing == mixing else None) for row, mixing in mixings.items()}
     weights = _resampled_rows(y, rng)
     value, resampled = {}, {}
     for row, design in at.items():
@@ -79,17 +78,27 @@ def cross_validate(data, setting, mixings, folds, repeats, n_jobs, random_state,
     return Checked(grown * y.sum(), grown * (~y).sum(), float(y.mean()), value, resampled, len(y))
 
 
-def _scores(X, y, kinds, train, test, designs, loss, C, seed):
+def _steps(designs, y, seed):
+    """Sampler and class weights of each design, which is a mixing or the name of a remedy."""
+    steps = {}
+    for design in designs:
+        if isinstance(design, str):
+            steps[design] = sampler(np.nan), class_weight(REMEDIES[design], y.sum(), (~y).sum(), {1: True, 0: False})
+        else:
+            steps[design] = sampler(design, seed), None
+    return steps
+
+
+def _scores(X, y, kinds, train, test, steps, classifier):
     """Scores of the test rows under each design."""
     coder = coding(*kinds)
     known, new = coder.fit_transform(X.iloc[train]), coder.transform(X.iloc[test])
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for weighted, mixing in designs:
-            rows, labels = sampler(np.nan if mixing is None else mixing, seed).fit_resample(known, y[train].astype(int))
-            clf = learner(loss, C, "balanced" if weighted else None).fit(rows, labels)
-            found[weighted, mixing] = clf.decision_function(new)
+        for design, (draw, weights) in steps.items():
+            rows, labels = draw.fit_resample(known, y[train].astype(int))
+            found[design] = learner(*classifier, weights).fit(rows, labels).decision_function(new)
     return found
 
 
@@ -103,30 +112,29 @@ def _resampled_rows(y, rng):
 
 
 def _measure(scores, fold_of, y, threshold, setting, weights):
-    """The metric, averaged over the repeats, for each row of weights."""
+    """The metric, more is better, averaged over the repeats, for each row of weights."""
     total = np.zeros(len(weights))
     for s, fold in zip(scores, fold_of, strict=True):
-        if setting.metric in ("auc", "auprc"):
-            total += _ranking(s, fold, y, setting.metric, weights)
+        if setting.record.ranks:
+            total += _ranking(s, fold, y, setting.record, weights)
             continue
         cut = np.zeros(len(s))
         if threshold == "moved":
             for k in np.unique(fold):  # the threshold of a fold comes from the others
-                cut[fold == k] = best_cut(s[fold != k], y[fold != k], setting.metric, setting.costs)[0]
+                cut[fold == k] = best_cut(s[fold != k], y[fold != k], setting.record)[0]
         answer = (s > cut).astype(float)
         tpr = (weights[:, y] @ answer[y]) / weights[:, y].sum(axis=1)
         fpr = (weights[:, ~y] @ answer[~y]) / weights[:, ~y].sum(axis=1)
-        total += of_rates(tpr, fpr, float(y.mean()), setting.metric, setting.costs)
+        total += height(setting.record, tpr, fpr, float(y.mean()))
     return total / len(scores)
 
 
-def _ranking(s, fold, y, metric, weights):
-    """Area under a curve, of scores that are brought to one scale fold by fold."""
+def _ranking(s, fold, y, record, weights):
+    """A metric without threshold, of scores that are brought to one scale fold by fold."""
     s = s.copy()
     for k in np.unique(fold):
         part = fold == k
         s[part] = (s[part] - s[part].mean()) / (s[part].std() or 1.0)
-    area = roc_auc_score if metric == "auc" else average_precision_score
     few = weights[:51]  # enough for a standard error
-    found = np.array([area(y, s, sample_weight=w) for w in few])
+    found = record.sign * np.array([record.of_scores(s, y, w) for w in few])
     return np.concatenate([found, np.resize(found[1:], len(weights) - len(few))])

@@ -5,8 +5,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtr
 
-from ..metrics._scores import area
+from ..metrics import METRICS
 from ._pipeline import coding
+from ._remedies import designs
 
 ROWS = 500  # of each class that are looked at
 FEW_FEATURES = 10
@@ -15,7 +16,7 @@ FEW_POSITIVES = 30
 
 def notes(data, at, setting, random_state=0):
     """Sentences, each about one way in which the data are not what the theory assumes; the grave ones first."""
-    grave, light = _of_size(data, at)
+    grave, light = _of_size(data, at, designs(setting).place["as is"])
     X, y = _sample(data, np.random.default_rng(random_state))
     if X is not None:
         for found in (_of_shape(X, y), _of_curvature(X, y)):
@@ -23,7 +24,8 @@ def notes(data, at, setting, random_state=0):
     return grave, light
 
 
-def _of_size(data, at):
+def _of_size(data, at, plain):
+    """Sentences about sizes, and about the classifier that is trained on the data as they are, at place ``plain``."""
     grave, light = [], []
     rank = len(data.sample.values)
     if rank < FEW_FEATURES:
@@ -33,9 +35,9 @@ def _of_size(data, at):
     smaller = min(data.n_pos, data.n_neg)
     if smaller < FEW_POSITIVES:
         grave.append(f"Only {smaller} samples in the smaller class: all predictions have wide errors.")
-    if at.collapsed[0]:
+    if at.collapsed[plain]:
         light.append("Trained as it is, the classifier would give every sample the label of the larger class.")
-    if at.train_error[0] < 1e-3 and at.auc[0] > 0.999:
+    if at.train_error[plain] < 1e-3 and at.auc[plain] > 0.999:
         light.append("The classes are all but separable: every remedy will do, and differences are small.")
     return grave, light
 
@@ -78,7 +80,7 @@ def _ridge_scores(K, y):
 
 def _auc(scores, y):
     """Area under the ROC curve and its standard error, at most."""
-    value = area(scores, y)
+    value = METRICS["auc"].of_scores(scores, y)
     return value, np.sqrt(max(value * (1.0 - value), 1e-4) / min(y.sum(), (~y).sum()))
 
 

@@ -7,17 +7,10 @@ import pandas as pd
 
 from .._support.warnings import convergence_warning
 from ..moments._estimate import ARGUMENTS, Fitter, evenly
+from ..strategies import REMEDIES
 from ._diagnose import notes
-from ._remedies import STRATEGIES, designs, evaluate
+from ._remedies import designs, evaluate
 
-# For metrics that ask for balance, class weights: they lose no sample and need no second step. Of the rest, and for
-# the other metrics, the fewer steps the better.
-SIMPLEST_FIRST = (
-    ("class weights", "trained"), ("class weights", "moved"), ("as is", "trained"), ("as is", "moved"),
-    ("oversampling", "trained"), ("undersampling", "trained"), ("best mix", "trained"),
-    ("oversampling", "moved"), ("undersampling", "moved"), ("best mix", "moved"),
-)  # fmt: skip
-BALANCED = ("ba", "cost")
 NEGLIGIBLE = 0.002  # remedies closer than this are the same
 TRUST = 0.02  # what predictions err by on real tables (chapter 15): of remedies that are closer, the simplest is taken
 # What real tables add to the noise of a sample: the theory misjudges how far apart the classes are, by a factor whose
@@ -91,13 +84,12 @@ def ends(value, others, level):
 
 
 def _places(setting, value):
-    """Map (strategy, threshold) to the index of its design."""
-    rows = {}
-    for name in STRATEGIES:
+    """Map (strategy, threshold) to the indices of its threshold and of its design."""
+    d, rows = designs(setting), {}
+    for name in REMEDIES:
         for k, kind in enumerate(setting.thresholds):
-            best = 2 + int(np.argmax(np.nan_to_num(value[k, 2:], nan=-np.inf)))
-            at = {"as is": 0, "class weights": 1, "undersampling": 2, "oversampling": -1, "best mix": best}
-            rows[name, kind] = (k, at[name])
+            best = d.mixed.start + int(np.argmax(np.nan_to_num(value[k, d.mixed], nan=-np.inf)))
+            rows[name, kind] = (k, d.place.get(name, best))
     return rows
 
 
@@ -105,7 +97,7 @@ def _summary(setting, at, others, interval):
     """Build the table of all remedies."""
     d = designs(setting)
     places = _places(setting, at.value)
-    sign = -1.0 if setting.metric == "cost" else 1.0
+    sign = setting.record.sign
     top = max(places.values(), key=lambda place: np.nan_to_num(at.value[place], nan=-np.inf))
     rows = {}
     for name, (k, j) in places.items():
@@ -122,22 +114,31 @@ def _summary(setting, at, others, interval):
 
 def _simplest(good, setting):
     """Choose the simplest of the remedies that are good enough."""
-    order = SIMPLEST_FIRST
-    if setting.metric not in BALANCED:
-        order = sorted(order, key=lambda row: row[0] != "as is")
-    return next(row for row in order if row in good.index and good[row])
+    return min(good.index[good], key=lambda row: simplicity(*row, setting.record.balanced))
+
+
+def simplicity(strategy, threshold, balanced):
+    """Key that sorts remedies, the simplest first.
+
+    For metrics that ask for balance, class weights: they lose no sample and need no second step. Of the rest, and for
+    the other metrics, the fewer steps the better.
+    """
+    remedy, moved = REMEDIES[strategy], threshold == "moved"
+    does = remedy.samples or remedy.weights is not None
+    return not balanced and does, remedy.samples, remedy.samples and moved, remedy.place, moved
 
 
 def _flatness(setting, value, others, interval):
     """Curve of the metric against the mixing, its best point and the range within one standard error of it."""
-    mixing, value, others = designs(setting).mixing[2:], value[2:], others[:, 2:]
+    d = designs(setting)
+    mixing, value, others = d.mixing[d.mixed], value[d.mixed], others[:, d.mixed]
     best = int(np.argmax(np.nan_to_num(value, nan=-np.inf)))
     error = np.nanstd(others[:, [best]] - others, axis=0)
     worse = np.flatnonzero(~(value[best] - value <= np.maximum(error, NEGLIGIBLE * setting.unit)))
     low = max(worse[worse < best], default=-1) + 1
     high = min(worse[worse > best], default=len(mixing)) - 1
-    sign = -1.0 if setting.metric == "cost" else 1.0
-    tails = np.sort(sign * interval[:, 2:], axis=0)
+    sign = setting.record.sign
+    tails = np.sort(sign * interval[:, d.mixed], axis=0)
     curve = pd.DataFrame({"mixing": mixing, "predicted": sign * value, "low": tails[0], "high": tails[1]})
     return curve, float(mixing[best]), float(mixing[low]), float(mixing[high])
 
@@ -156,18 +157,17 @@ def verify(advice, folds, repeats, n_jobs, random_state, progress):
     from ._check import cross_validate
 
     setting, table = advice.setting, advice.table.copy()
-    sign = -1.0 if setting.metric == "cost" else 1.0
+    sign = setting.record.sign
     found = cross_validate(
         advice.data, setting, table["mixing"].to_dict(), folds, repeats, n_jobs, random_state, progress
     )
     smaller = setting._replace(n_pos=found.n_pos, n_neg=found.n_neg)
     at = evaluate(advice.moments, smaller).value
-    mixing = designs(smaller).mixing
+    d = designs(smaller)
     for row in table.index:
         k = setting.thresholds.index(row[1])
-        place = {"as is": 0, "class weights": 1}.get(row[0])
-        if place is None:  # the same mixing
-            place = 2 + int(np.argmin(np.abs(mixing[2:] - table.loc[row, "mixing"])))
+        same = d.mixed.start + int(np.argmin(np.abs(d.mixing[d.mixed] - table.loc[row, "mixing"])))
+        place = d.place.get(row[0], same)
         table.loc[row, "measured"] = sign * found.value[row]
         table.loc[row, "measured_error"] = np.std(found.resampled[row])
         table.loc[row, "expected"] = sign * at[k, place]

@@ -7,9 +7,9 @@ import html
 import io
 import re
 
+from ..strategies import REMEDIES
 from . import _report
-from ._remedies import RANKING
-from ._report import LEARNERS, NAMES, clean, doing, explain, remedy, summary
+from ._report import LEARNERS, clean, doing, explain, remedy, summary, title
 
 MOST_NAMES = 20  # columns that are listed in the code; of more, the label is left out instead
 INK, BAND = "#222221", "#ebebeb"  # of the figure, to be told by the page: it may be dark
@@ -57,7 +57,7 @@ def _verdict(advice):
 def _expected(advice, wrong):
     """Numbers of the verdict: predicted ones, or measured ones where the theory is wrong."""
     row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
-    what = f"{NAMES[advice.metric]} on new data ({LEARNERS[advice.setting.loss]}, C = {advice.setting.C:g})"
+    what = f"{title(advice)} on new data ({LEARNERS[advice.setting.loss]}, C = {advice.setting.C:g})"
     interval = f"{row['low']:.3f} to {row['high']:.3f} is the {advice.level:.0%} interval"
     measured = f"{row['measured']:.3f} ± {row['measured_error']:.3f}" if "measured" in advice.table else ""
     if wrong:
@@ -77,8 +77,8 @@ def _expected(advice, wrong):
 
 def _behind(advice, column):
     """How much worse the data as they are would do."""
-    sign = -1.0 if advice.metric == "cost" else 1.0
-    gain = sign * (advice.table.loc[advice.best, column] - advice.table.loc[("as is", "trained"), column])
+    values = advice.setting.record.sign * advice.table[column]
+    gain = values[advice.best] - values["as is", "trained"]
     if abs(gain) < 0.005 * advice.setting.unit:
         return "all but the same"
     return f"{abs(gain):.3f} {'worse' if gain > 0.0 else 'better'}"
@@ -105,18 +105,18 @@ def threshold(advice):
     )
     if advice.agrees is False:
         rates = ""
-    if advice.metric in RANKING:
+    if advice.setting.record.ranks:
         return (
-            f"The {NAMES[advice.metric]} does not depend on a threshold: the classifier ranks, and where to cut is "
+            f"The {title(advice)} does not depend on a threshold: the classifier ranks, and where to cut is "
             f"yours to say. The numbers of the table are for the threshold as trained, a score of zero. {rates}"
         )
     if advice.best[1] == "trained":
         return f"Keep the threshold as trained: predict() cuts at a score of zero. {rates}"
+    best = "best" if advice.setting.record.higher_is_better else "lowest"
     return (
-        f"Move it: away from a score of zero, to where the {NAMES[advice.metric]} "
-        f"is {'lowest' if advice.metric == 'cost' else 'best'}. No number is given here, because it belongs to the "
-        "trained classifier: the pipeline below finds it by cross-validation, trying the scores of rows that were held "
-        f"out, and predict() then uses it. {rates}"
+        f"Move it: away from a score of zero, to where the {title(advice)} is {best}. No number is given here, because "
+        "it belongs to the trained classifier: the pipeline below finds it by cross-validation, trying the scores of "
+        f"rows that were held out, and predict() then uses it. {rates}"
     )
 
 
@@ -124,7 +124,7 @@ def probabilities(advice):
     """Caveat on the probabilities of the recommended classifier."""
     (strategy, _), data = advice.best, advice.data
     share, odds = data.n_pos / (data.n_pos + data.n_neg), data.n_pos / data.n_neg
-    how = {"as is": "", "class weights": "with class weights"}.get(strategy, "on resampled rows")
+    how = "with class weights" if REMEDIES[strategy].weights else "on resampled rows" * REMEDIES[strategy].samples
     if advice.setting.loss == "logistic":
         said = (
             f"Trained {how}, the probabilities of predict_proba are"
@@ -136,10 +136,14 @@ def probabilities(advice):
         said += f" {how} are" if how else " are"
     if not how:
         return f"{said} those of this table, {share:.1%} of it positive; on another mix of the classes they are off."
+    n_pos, n_neg, weight_pos, weight_neg = REMEDIES[strategy].design(data.n_pos, data.n_neg, 1.0)
+    seen = n_pos * weight_pos / (n_neg * weight_neg)  # odds of a positive in what is trained on
+    even = abs(seen - 1.0) < 1e-9
     return (
-        f"{said} those of a balanced problem, not of this table: they take half of the rows as positive, where "
-        f"{share:.1%} are. For this table multiply the odds p/(1−p) of a positive by {odds:.3g}, or calibrate on "
-        "rows in its own mix that were not trained on."
+        f"{said} those of {'a balanced problem' if even else 'another mix of the classes'}, not of this table: they "
+        f"take {'half' if even else f'{seen / (1.0 + seen):.1%}'} of the rows as positive, where {share:.1%} are. For "
+        f"this table multiply the odds p/(1−p) of a positive by {odds / seen:.3g}, or calibrate on rows in its own mix "
+        "that were not trained on."
     )
 
 
@@ -160,7 +164,7 @@ def code(advice):
             f'X, y = {features}, table["label"]  # your column of labels',
         ]  # fmt: skip
     options = [f"metric={advice.metric!r}", f"C={setting.C!r}", f"loss={setting.loss!r}", f"positive={_label(data)}"]
-    options += [f"costs={setting.costs!r}"] if advice.metric == "cost" else []
+    options += [f"costs={setting.costs!r}"] if setting.record.priced else []
     options += [] if data.standardize else ["standardize=False"]
     codes = [name for name in data.categorical if _looks_like_numbers(data.rows[0][name])]
     options += [f"categorical={codes!r}"] if codes else []
@@ -206,7 +210,7 @@ def _figures(advice):
         if left.get_legend():  # beside long names there is more room to the left
             left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
         drawn = [_svg(figure) for figure in figures]
-    told = f"Predicted {NAMES[advice.metric]}"
+    told = f"Predicted {title(advice)}"
     labels = f"{told} of every remedy, with intervals", f"{told} against the mixture of under- and oversampling"
     inks = {INK: "currentColor", BAND: "var(--band)", BLUE: "var(--blue)", SKY: "var(--sky)", VERMILLION: "var(--red)"}
     shown = []

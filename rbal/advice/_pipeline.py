@@ -11,6 +11,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from .._support.frames import plain
 from ..samplers import RandomMixSampler
+from ..strategies import REMEDIES
 
 
 def coding(numeric, categorical, standardize=True):
@@ -56,10 +57,30 @@ def pipeline(advice, random_state=None):
     from ._threshold import TunedThreshold
 
     strategy, threshold = advice.best
-    setting = advice.setting
-    weight = "balanced" if strategy == "class weights" else None
-    steps = *coding_of(advice.data), advice.sampler(random_state), learner(setting.loss, setting.C, weight)
+    setting, data = advice.setting, advice.data
+    labels = {key: sign for label, sign in ((data.positive, True), (data.negative, False)) for key in _keys(label)}
+    weights = class_weight(REMEDIES[strategy], data.n_pos, data.n_neg, labels)
+    steps = *coding_of(data), advice.sampler(random_state), learner(setting.loss, setting.C, weights)
     trained = chain(*steps)
     if threshold == "trained":
         return trained
-    return TunedThreshold(trained, metric=setting.metric, costs=setting.costs, pos_label=advice.data.positive)
+    return TunedThreshold(trained, metric=setting.metric, costs=setting.costs, pos_label=data.positive)
+
+
+def class_weight(remedy, n_pos, n_neg, labels):
+    """Weights as scikit-learn takes them, for classes of these sizes; ``labels`` tells which of its keys are positive.
+
+    They are a name where scikit-learn has one, which counts the rows that it is fitted to, or else numbers.
+    """
+    if remedy.weights is None or remedy.class_weight:
+        return remedy.class_weight
+    pos, neg = remedy.weights(float(n_pos), float(n_neg))
+    return {label: pos if is_positive else neg for label, is_positive in labels.items()}
+
+
+def _keys(label):
+    """A label, and the number that it may be the text of: files are read as text here, and as numbers elsewhere."""
+    try:
+        return [label, float(label)]
+    except (TypeError, ValueError):
+        return [label]

@@ -5,12 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..metrics import Metrics
+from ..metrics._records import named
 from ..saddle import sweep
+from ..strategies import REMEDIES
+from ..strategies._records import kept
 
 GRID = 33  # mixtures of under- and oversampling, evenly spaced in log c
-STRATEGIES = ("as is", "undersampling", "oversampling", "best mix", "class weights")
-METRICS = ("ba", "f1", "mcc", "auprc", "auc", "cost")
-RANKING = ("auprc", "auc")  # blind to the threshold
 REFINEMENTS = 3  # of the grid of thresholds
 
 
@@ -31,41 +31,47 @@ class Setting(NamedTuple):
         return self.n_pos / (self.n_pos + self.n_neg)
 
     @property
+    def record(self):
+        """Record of the metric, with its costs."""
+        return named(self.metric, self.costs)
+
+    @property
     def thresholds(self):
         """The kinds of threshold that make a difference to the metric."""
-        return ("trained",) if self.metric in RANKING else ("trained", "moved")
+        return ("trained",) if self.record.ranks else ("trained", "moved")
 
     @property
     def unit(self):
         """Scale of the metric: 1, and for a cost that of always giving the cheaper answer."""
-        if self.metric != "cost":
-            return 1.0
-        return min(self.share * self.costs[0], (1.0 - self.share) * self.costs[1])
+        unit = self.record.unit
+        return unit(self.share) if unit else 1.0
 
 
 class Designs(NamedTuple):
-    """Training sets to compare: the set as it is, class weights, then mixtures from under- to oversampling."""
+    """Training sets to compare, n of them: those of remedies that do not mix, then mixtures from under- to over-."""
 
-    n_pos: np.ndarray
+    n_pos: np.ndarray  # (n,)
     n_neg: np.ndarray
     weight_pos: np.ndarray
     weight_neg: np.ndarray
-    c: np.ndarray  # multiplicity of the minority
-    mixing: np.ndarray
+    mixing: np.ndarray  # NaN where nothing is sampled
+    place: dict  # name of a remedy to its place; that of a searched mixing is not known yet
+    mixed: slice  # places of the mixtures
 
 
 def designs(setting):
-    """All training sets that the strategies choose from."""
-    pos, neg = setting.n_pos, setting.n_neg
-    small, ratio = min(pos, neg), max(pos, neg) / min(pos, neg)
-    c = ratio ** np.linspace(0.0, 1.0, GRID)
-    ones = np.ones(GRID)
-    mixed = (small * ones, c * small, c, ones) if pos <= neg else (c * small, small * ones, ones, c)
-    mean = 0.5 * (pos + neg)
-    plain = ((pos, pos), (neg, neg), (1.0, mean / pos), (1.0, mean / neg))
-    mixing = (c - 1.0) / (ratio - 1.0) if ratio > 1.0 else np.linspace(0.0, 1.0, GRID)
-    parts = [np.concatenate(both) for both in zip(plain, mixed, strict=True)]
-    return Designs(*parts, np.concatenate([[1.0, np.nan], c]), np.concatenate([[np.nan, np.nan], mixing]))
+    """All training sets that the remedies choose from."""
+    sizes = setting.n_pos, setting.n_neg
+    ratio, t = max(sizes) / min(sizes), np.linspace(0.0, 1.0, GRID)
+    c = ratio**t
+    mixing = (c - 1.0) / (ratio - 1.0) if ratio > 1.0 else t
+    ends = {0.0: 0, 1.0: GRID - 1}  # of the mixtures
+    own = [remedy for remedy in REMEDIES.values() if not (remedy.searched or remedy.mixing in ends)]
+    place = {remedy.name: j for j, remedy in enumerate(own)}
+    place |= {name: len(own) + ends[remedy.mixing] for name, remedy in REMEDIES.items() if remedy.mixing in ends}
+    rows = [(*remedy.design(*sizes), remedy.mixing if remedy.samples else np.nan) for remedy in own]
+    rows += [(*kept(*sizes, c_k), mixing_k) for c_k, mixing_k in zip(c, mixing, strict=True)]
+    return Designs(*np.array(rows).T, place, slice(len(own), None))
 
 
 def solve_all(moments, setting):
@@ -81,22 +87,14 @@ def solve_all(moments, setting):
 
 def score(metrics, setting, threshold=0.0):
     """The metric that counts, more is better: a cost is negative."""
-    if setting.metric == "cost":
-        miss, alarm = setting.costs
-        share = setting.share
-        return -(share * miss * metrics.fnr(threshold) + (1.0 - share) * alarm * metrics.fpr(threshold))
-    if setting.metric in ("ba", "auc"):
-        return metrics.ba(threshold) if setting.metric == "ba" else metrics.auc()
-    if setting.metric == "auprc":
-        return metrics.auprc(setting.share)
-    return getattr(metrics, setting.metric)(setting.share, threshold)
+    record = setting.record
+    return record.sign * record.of_theory(metrics, setting.share, threshold)
 
 
 def best_threshold(metrics, setting):
     """Threshold at which the metric is best: in closed form where there is one, else by a grid that closes in."""
-    middle = -metrics.b
-    if setting.metric in (*RANKING, "ba"):
-        return middle
+    if setting.record.best_threshold:
+        return setting.record.best_threshold(metrics, setting.share)
     q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
     wide = Metrics(q, r, b)
     half = 0.5 * np.abs(r) + 6.0 * np.sqrt(q) + 1e-12

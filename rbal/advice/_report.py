@@ -6,32 +6,23 @@ import textwrap
 
 import numpy as np
 
+from ..strategies import REMEDIES
 from ._judgement import displaced
 
 WIDTH = 100  # of the text that the command prints
 
-NAMES = {
-    "ba": "balanced accuracy",
-    "f1": "F1",
-    "mcc": "Matthews correlation",
-    "auprc": "area under the precision–recall curve",
-    "auc": "area under the ROC curve",
-    "cost": "cost per sample",
-}
 LEARNERS = {"hinge": "linear SVM", "squared_hinge": "linear SVM with squared hinge", "logistic": "logistic regression"}
-DOING = {
-    "as is": "Train on the data as they are",
-    "undersampling": "Undersample the larger class to the size of the smaller one",
-    "oversampling": "Oversample the smaller class to the size of the larger one",
-    "best mix": "Mix under- and oversampling",
-    "class weights": "Use class weights inverse to the class sizes",
-}
 
 
 def remedy(row):
     """A remedy in a few words."""
     strategy, threshold = row
     return f"{strategy}, threshold moved" if threshold == "moved" else strategy
+
+
+def title(advice):
+    """What the metric is called within a sentence."""
+    return advice.setting.record.title
 
 
 def clean(text):
@@ -70,7 +61,7 @@ def _offset(advice):
     words = {5: "five", 10: "ten"}
     rows = words.get(len(gap), len(gap))
     share = f"all {rows}" if alike == len(gap) else f"{alike} of {rows}"
-    verb, by = ("cost", "more") if advice.metric == "cost" else ("score", "higher")
+    verb, by = ("cost", "more") if advice.setting.record.priced else ("score", "higher")
     by = by if advice.offset > 0.0 else {"more": "less", "higher": "lower"}[by]
     said = (
         f"Trained classifiers {verb} {abs(advice.offset):.3f} ± {advice.offset_error:.3f} {by} than predicted, "
@@ -82,15 +73,15 @@ def _offset(advice):
 def doing(advice):
     """The recommended remedy as one sentence."""
     strategy, threshold = advice.best
-    what = DOING[strategy]
-    if strategy == "best mix":
+    what = REMEDIES[strategy].doing
+    if REMEDIES[strategy].searched:
         what += f" (mixing {advice.table.loc[advice.best, 'mixing']:.2f})"
     return what + (", and move the threshold." if threshold == "moved" else ".")
 
 
 def _recommendation(advice):
     row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
-    name = NAMES[advice.metric]
+    name = title(advice)
     said = (
         f"{doing(advice)} Predicted {name}: {row['predicted']:.3f} "
         f"({advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f})"
@@ -115,8 +106,7 @@ def _recommendation(advice):
 def _reason(advice):
     """The part of the theory behind it."""
     table, (strategy, threshold) = advice.table, advice.best
-    sign = -1.0 if advice.metric == "cost" else 1.0
-    at = sign * table["predicted"]
+    at = advice.setting.record.sign * table["predicted"]
     if threshold == "moved":
         gain = at[advice.best] - at[(strategy, "trained")]
         lost = at[advice.best] - at[("undersampling", "moved")]
@@ -159,7 +149,7 @@ def summary(advice):
         f"{data.n_pos + data.n_neg:,} rows, {len(data.columns)} columns used ({kinds}; {data.D} features); "
         f"positive: {clean(data.positive)} ({data.n_pos:,}), negative: {clean(data.negative)} ({data.n_neg:,})",
         f"{LEARNERS[setting.loss]}, C = {setting.C:g}, {'standardised' if data.standardize else 'as they are'}; "
-        f"metric: {NAMES[advice.metric]}",
+        f"metric: {title(advice)}",
     ]
     if data.imputed:
         shown = ", ".join(f"{clean(name)} ({count:,})" for name, count in list(data.imputed.items())[:5])
@@ -215,7 +205,7 @@ def plot(advice, axes=None):
     best = list(table.index).index(advice.best)
     left.axhspan(best - 0.4, best + 0.4, color="0.92", zorder=0)
     left.set_yticks(place, [remedy(row) for row in table.index])
-    left.set_xlabel(NAMES[advice.metric])
+    left.set_xlabel(title(advice))
     if "measured" in table:
         left.legend(loc="lower left", bbox_to_anchor=(-0.2, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
     curve = advice.curve
@@ -223,7 +213,7 @@ def plot(advice, axes=None):
     right.plot(curve["mixing"], curve["predicted"], color=BLUE, label="predicted")
     right.fill_between(curve["mixing"], curve["low"], curve["high"], color=BLUE, alpha=0.15, lw=0)
     right.set_xlabel("mixing (0 under, 1 over)")
-    right.set_ylabel(NAMES[advice.metric])
+    right.set_ylabel(title(advice))
     right.margins(y=0.25)  # room for the legend
     right.legend(loc="lower center", fontsize="small")
     return left.figure
@@ -249,7 +239,7 @@ def as_dict(advice):
         "level": advice.level,
         "table": rows,
         "classifier": {"loss": setting.loss, "C": setting.C, "standardize": data.standardize},
-        "costs": list(setting.costs) if advice.metric == "cost" else None,
+        "costs": list(setting.costs) if setting.record.priced else None,
         "data": {
             "positive": str(data.positive), "negative": str(data.negative), "n_pos": data.n_pos, "n_neg": data.n_neg,
             "features": data.D,

@@ -11,26 +11,19 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from .._support.validation import number, one_of, positive_int
+from ..metrics import METRICS
+from ..metrics._formulas import Rates
+from ..metrics._records import goals, named
 
 NODES = 16  # of the smoothing, of equal probability
 
 
-def of_rates(tpr, fpr, share, metric, costs=(1.0, 1.0)):
-    """The metric of a confusion matrix, more is better."""
-    if metric == "ba":
-        return 0.5 * (tpr + 1.0 - fpr)
-    tp, fp, fn, tn = share * tpr, (1 - share) * fpr, share * (1 - tpr), (1 - share) * (1 - fpr)
-    if metric == "cost":
-        return -(costs[0] * fn + costs[1] * fp)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if metric == "f1":
-            value = 2 * tp / (2 * tp + fp + fn)
-        else:
-            value = (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
-    return np.where(np.isfinite(value), value, 0.0)
+def height(record, tpr, fpr, share):
+    """The metric at these rates, more is better."""
+    return record.sign * record.of_rates(Rates.of(tpr, fpr), share)
 
 
-def best_cut(scores, positive, metric, costs=(1.0, 1.0), weight=None):
+def best_cut(scores, positive, metric, weight=None):
     """Threshold above which to answer "positive", and the metric of the scores there.
 
     Every threshold that tells the scores apart is tried: halfway between neighbours, and beyond both ends. So an
@@ -42,9 +35,8 @@ def best_cut(scores, positive, metric, costs=(1.0, 1.0), weight=None):
     ----------
     scores : (n,) array
     positive : (n,) array of bool
-    metric : {"ba", "f1", "mcc", "cost"}
-    costs : (float, float)
-        Of a missed positive and of a false alarm.
+    metric : Metric
+        Record of one that depends on the threshold.
     weight : (n,) array, optional
         What each sample counts.
 
@@ -65,8 +57,9 @@ def best_cut(scores, positive, metric, costs=(1.0, 1.0), weight=None):
         nodes = width * ndtri((np.arange(NODES) + 0.5) / NODES) if width else [0.0]
         smooth.append(sum(above(cuts + z) for z in nodes) / len(nodes))
         bare.append(above)
-    best = cuts[np.argmax(of_rates(*smooth, share, metric, costs))]
-    return float(best), float(of_rates(*(above(best) for above in bare), share, metric, costs))
+    heights = np.broadcast_to(height(metric, *smooth, share), cuts.shape)
+    best = cuts[np.argmax(np.nan_to_num(heights, nan=-np.inf))]
+    return float(best), float(height(metric, *(above(best) for above in bare), share))
 
 
 def _survival(s, weight):
@@ -104,7 +97,8 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator : classifier
         With ``decision_function``, which is taken first, or ``predict_proba``.
     metric : {"ba", "f1", "mcc", "cost"}
-        What is to be best: balanced accuracy, F1, Matthews correlation or, with minus its sign, the mean cost.
+        What is to be best: balanced accuracy, F1, Matthews correlation, the mean cost, or what else is registered in
+        :data:`rbal.metrics.METRICS` and depends on the threshold.
     costs : (float, float)
         Of a missed positive and of a false alarm, for ``metric="cost"``.
     pos_label : label, optional
@@ -121,7 +115,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     best_threshold_ : float
         Scores above it are answered "positive".
     best_score_ : float
-        The metric there, of the scores out of the training folds.
+        The metric there, of the scores out of the training folds; with minus its sign where less is better.
     classes_ : (2,) array
         Labels.
     n_features_in_ : int
@@ -154,7 +148,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        one_of("metric", self.metric, ("ba", "f1", "mcc", "cost"))
+        one_of("metric", self.metric, [name for name in goals() if not METRICS[name].ranks])
         costs = tuple(number("costs", cost, 0.0, open_low=True) for cost in self.costs)
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
@@ -175,7 +169,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.estimator, X, y, cv=self._folds(counts), n_jobs=self.n_jobs, method=self._method(), params=params
         )
         self.best_threshold_, self.best_score_ = best_cut(
-            self._one_sided(scores)[where], positive[where], self.metric, costs, weight[where]
+            self._one_sided(scores)[where], positive[where], named(self.metric, costs), weight[where]
         )
         if get_config()["enable_metadata_routing"]:
             params = metadata_routing.process_routing(self, "fit", **params).estimator.fit

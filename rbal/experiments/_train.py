@@ -6,7 +6,7 @@ import numpy as np
 
 from .._support.validation import number, one_of, positive_int
 from ..learners import LinearSVM, SphericalPerceptron
-from ..metrics._scores import area
+from ..metrics import evaluate
 
 
 def train(
@@ -105,14 +105,10 @@ def _ridge(lam, kappa):
 
 def measured(score, y, kappa):
     """Losses, error, rates and AUC on a balanced test set."""
-    u, positive = y * score, y > 0
-    tpr, tnr = float(np.mean(score[positive] > 0)), float(np.mean(score[~positive] <= 0))
+    u, tested = y * score, evaluate(score, y, names=("tpr", "tnr", "ba", "auc"))
     return {
         "gen_loss": float(np.mean(np.maximum(kappa - u, 0.0))),
         "gen_loss_0": float(np.mean(np.maximum(-u, 0.0))),
-        "gen_error": 1.0 - 0.5 * (tpr + tnr),
-        "tpr": tpr,
-        "tnr": tnr,
-        "ba": 0.5 * (tpr + tnr),
-        "auc": area(score, positive),
+        "gen_error": 1.0 - tested["ba"],
+        **tested,
     }

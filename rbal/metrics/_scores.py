@@ -1,12 +1,13 @@
 """Metrics of real scores, under the names of :class:`rbal.Metrics`."""
 
 import numpy as np
-from scipy.stats import rankdata
 
-from .._support.validation import real_array
+from .._support.validation import one_of, real_array
+from ._formulas import Rates
+from ._records import METRICS, named
 
 
-def evaluate(scores, y, threshold=0.0):
+def evaluate(scores, y, threshold=0.0, *, names=None, costs=None):
     """Every metric of real scores, at the composition of the test set.
 
     Parameters
@@ -17,13 +18,17 @@ def evaluate(scores, y, threshold=0.0):
         Labels +1 and -1, both present.
     threshold : float
         Answers are positive above it.
+    names : iterable of str, optional
+        Those to compute; by default all.
+    costs : (float, float), optional
+        Of a missed positive and of a false alarm, for the metric "cost", which is left out without them.
 
     Returns
     -------
     dict
-        tpr, fpr, tnr, fnr, ba, acc, gen_error, ppv, npv, fdr, fomr, f1, fm, mcc, auc, auprc, as methods of
-        :class:`rbal.Metrics` are called; and loss, the mean cross-entropy of the scores as logits. A share of answers
-        that are never given is NaN; f1 and mcc are 0 there.
+        tpr, fpr, tnr, fnr, ba, acc, gen_error, ppv, npv, fdr, fomr, f1, fm, mcc, auprc, auc, as methods of
+        :class:`rbal.Metrics` are called; loss, the mean cross-entropy of the scores as logits; and what else is in
+        :data:`rbal.metrics.METRICS`. A share of answers that are never given is NaN; f1 and mcc are 0 there.
 
     Examples
     --------
@@ -32,24 +37,20 @@ def evaluate(scores, y, threshold=0.0):
     0.667 0.667 0.667 0.833 0.667
     """
     scores, positive = _checked(scores, y)
-    answer = scores > threshold
-    n_pos, n_neg = positive.sum(), (~positive).sum()
-    tp, fp = np.sum(answer & positive), np.sum(answer & ~positive)
-    fn, tn = n_pos - tp, n_neg - fp
-    tpr, tnr, phi = tp / n_pos, tn / n_neg, n_pos / len(scores)
-    ppv, npv = (float(a) / (a + b) if a + b else np.nan for a, b in ((tp, fp), (tn, fn)))
-    spread = np.sqrt(float(tp + fp) * (tn + fn) * n_pos * n_neg)
-    values = {
-        "tpr": tpr, "fpr": 1 - tnr, "tnr": tnr, "fnr": 1 - tpr,
-        "ba": 0.5 * (tpr + tnr),
-        "acc": phi * tpr + (1 - phi) * tnr, "gen_error": phi * (1 - tpr) + (1 - phi) * (1 - tnr),
-        "ppv": ppv, "npv": npv, "fdr": 1 - ppv, "fomr": 1 - npv,
-        "f1": 2 * tp / (2 * tp + fp + fn), "fm": np.sqrt(ppv * tpr),
-        "mcc": (float(tp) * tn - float(fp) * fn) / spread if spread else 0.0,
-        "auc": area(scores, positive), "auprc": _average_precision(scores, positive),
-        "loss": np.mean(np.logaddexp(0.0, np.where(positive, -scores, scores))),
-    }  # fmt: skip
-    return {name: float(value) for name, value in values.items()}
+    known = [name for name, record in METRICS.items() if _measurable(record, costs)]
+    answer, phi = scores > threshold, positive.mean()
+    pos, neg = answer[positive], answer[~positive]
+    rates = Rates(pos.mean(), neg.mean(), (~neg).mean(), (~pos).mean())
+    values = {}
+    for name in known if names is None else names:
+        record = named(one_of("names", name, known), costs)
+        values[name] = float(record.of_scores(scores, positive) if record.ranks else record.of_rates(rates, phi))
+    return values
+
+
+def _measurable(record, costs):
+    """Whether real scores have this metric, with these costs."""
+    return not (record.ranks and record.of_scores is None) and (record.priced is None or costs is not None)
 
 
 def best_threshold(scores, y):
@@ -80,22 +81,6 @@ def best_threshold(scores, y):
     middle = np.r_[s[0] - 1.0, 0.5 * (s[1:] + s[:-1]), s[-1]]
     best = np.flatnonzero((ba >= ba[gaps >= 0].max() - 1e-12) & (gaps >= 0))
     return float(middle[best[np.argmax(gaps[best])]])
-
-
-def area(scores, positive):
-    """Area under the ROC curve: how often a positive has the higher score (Mann and Whitney; ties count half)."""
-    n_pos, n_neg = positive.sum(), (~positive).sum()
-    wins = rankdata(scores)[positive].sum() - 0.5 * n_pos * (n_pos + 1)
-    return float(wins / (float(n_pos) * n_neg))
-
-
-def _average_precision(scores, positive):
-    """Precision averaged over the recall, equal scores taken together."""
-    order = np.argsort(-scores, kind="stable")
-    last = np.r_[np.diff(scores[order]) != 0, True]
-    hits = np.cumsum(positive[order])[last]
-    precision = hits / (np.flatnonzero(last) + 1)
-    return np.sum(np.diff(np.r_[0, hits]) * precision) / positive.sum()
 
 
 def _checked(scores, y):

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from .._support.validation import broadcast, in_range, one_of, positive_int, real_array
+from . import _formulas as formulas
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
 # the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
@@ -70,6 +71,11 @@ class Metrics:
             z = (np.asarray(delta, float) - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
             return np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * np.sqrt(self.q))
 
+    def rates(self, threshold=0.0):
+        """All four rates, as a tuple with the attributes tpr, fpr, tnr and fnr."""
+        pos, neg = self._z(+1, threshold), self._z(-1, threshold)
+        return formulas.Rates(ndtr(pos), ndtr(neg), ndtr(-neg), ndtr(-pos))
+
     def tpr(self, threshold=0.0):
         """True positive rate (recall, sensitivity)."""
         return ndtr(self._z(+1, threshold))
@@ -88,17 +94,15 @@ class Metrics:
 
     def ba(self, threshold=0.0):
         """Balanced accuracy."""
-        return 0.5 * (self.tpr(threshold) + self.tnr(threshold))
+        return formulas.ba(self.rates(threshold), None)
 
     def acc(self, phi_pos, threshold=0.0):
         """Accuracy on a test set with a share ``phi_pos`` of positives."""
-        phi = _share(phi_pos)
-        return phi * self.tpr(threshold) + (1.0 - phi) * self.tnr(threshold)
+        return formulas.acc(self.rates(threshold), _share(phi_pos))
 
     def gen_error(self, phi_pos, threshold=0.0):
         """Misclassification error, 1 - accuracy, without cancellation."""
-        phi = _share(phi_pos)
-        return phi * self.fnr(threshold) + (1.0 - phi) * self.fpr(threshold)
+        return formulas.cost(self.rates(threshold), _share(phi_pos))
 
     def gen_loss(self, phi_pos, kappa=0.0):
         """Mean of max(0, κ - yΔ) on test data.
@@ -179,10 +183,7 @@ class Metrics:
 
     def f1(self, phi_pos, threshold=0.0):
         """Harmonic mean of precision and recall."""
-        phi, tpr = _share(phi_pos), self.tpr(threshold)
-        total = phi * (1.0 + tpr) + (1.0 - phi) * self.fpr(threshold)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(total == 0, 0.0, 2.0 * phi * tpr / total)[()]
+        return formulas.f1(self.rates(threshold), _share(phi_pos))
 
     def fm(self, phi_pos, threshold=0.0):
         """Fowlkes–Mallows index, √(PPV·TPR)."""
@@ -190,12 +191,7 @@ class Metrics:
 
     def mcc(self, phi_pos, threshold=0.0):
         """Matthews correlation coefficient; 0 where one class is never predicted."""
-        phi = _share(phi_pos)
-        tpr, fpr, tnr, fnr = self.tpr(threshold), self.fpr(threshold), self.tnr(threshold), self.fnr(threshold)
-        spread = (phi * tpr + (1.0 - phi) * fpr) * (phi * fnr + (1.0 - phi) * tnr)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.sqrt(phi * (1.0 - phi)) * (tpr * tnr - fpr * fnr) / np.sqrt(spread)
-        return np.where(spread == 0, 0.0, value)[()]
+        return formulas.mcc(self.rates(threshold), _share(phi_pos))
 
     def auc(self):
         """Area under the ROC curve, P(Δ⁺ > Δ⁻)."""

@@ -1,6 +1,6 @@
 """Explorations of curves over the composition of the training set: all metrics, and the trade-off window."""
 
-import inspect
+from itertools import cycle
 
 import numpy as np
 from ipywidgets import Button, Checkbox, HBox, Layout
@@ -10,7 +10,8 @@ from scipy.special import logit
 
 from .. import plotting, saddle
 from .._support.validation import one_of
-from ..metrics import Metrics
+from ..metrics import METRICS
+from ..metrics._records import goals
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
 
@@ -18,22 +19,27 @@ POINTS = 63  # fewer than 64: one walk, each point from its neighbour; odd, so t
 SHARES = (0.02, 0.98)
 NEAR, NARROWEST = -23.0, 1e-10  # log |log(α⁻/α⁺)| as close to balance as the solver can tell, and the width there
 
-METRICS = {
-    "ba": ("BA", plotting.BLUE),
-    "acc": ("ACC", plotting.VERMILLION),
-    "auc": ("AUC", plotting.GREEN),
-    "auprc": ("AUPRC", plotting.PURPLE),
-    "f1": ("F1", plotting.ORANGE),
-    "mcc": ("MCC", plotting.SKY),
-    "ppv": ("PPV", plotting.BLACK),
+COLOURS = {
+    "ba": plotting.BLUE,
+    "acc": plotting.VERMILLION,
+    "auc": plotting.GREEN,
+    "auprc": plotting.PURPLE,
+    "f1": plotting.ORANGE,
+    "mcc": plotting.SKY,
+    "ppv": plotting.BLACK,
 }
-NEEDS_SHARE = {name for name in METRICS if "phi_pos" in inspect.signature(getattr(Metrics, name)).parameters}
+
+
+def choices():
+    """Metrics to choose from, each with its label and colour: those of the book, and what else is registered."""
+    others = [name for name in goals() if name not in COLOURS and not METRICS[name].priced]
+    colours = zip([*COLOURS, *others], cycle(COLOURS.values()), strict=False)
+    return {name: (METRICS[name].label, colour) for name, colour in colours}
 
 
 def measure(name, metrics, phi_pos):
     """Metric of that name, on a test set with a share ``phi_pos`` of positives where that matters."""
-    method = getattr(metrics, name)
-    return method(phi_pos) if name in NEEDS_SHARE else method()
+    return METRICS[name].of_theory(metrics, phi_pos, 0.0)
 
 
 def separable_band(axes):
@@ -51,10 +57,11 @@ class MetricsExplorer(DataExplorer):
     def __init__(self, data, kappa, alpha, separation, phi_pos, rho_pos, show):
         shares = slider("phi_pos", "test positives φ⁺", 0.5 if phi_pos is None else phi_pos, 0.01, 0.99)
         same = Checkbox(phi_pos is None, description="tested as trained, φ⁺ = ρ⁺", indent=False)
+        self.choices = choices()
         self.show = {name: Checkbox(name in show, description=label, indent=False, layout=Layout(width="5.6em"))
-                     for name, (label, _) in METRICS.items()}  # fmt: skip
+                     for name, (label, _) in self.choices.items()}  # fmt: skip
         for name in show:
-            one_of("show", name, tuple(METRICS))
+            one_of("show", name, tuple(self.choices))
         controls = {
             "kappa": margin_slider(kappa),
             "alpha": size_slider("alpha", "size α⁺ + α⁻", alpha),
@@ -78,11 +85,10 @@ class MetricsExplorer(DataExplorer):
             )
             self._sat = canvas.moving(separable_band(self.axes))
             self._here = canvas.moving(self.axes.axvline(0.5, color=GREY, lw=1.0, ls=":"))
-            self.lines = {n: canvas.moving(*self.axes.plot([], [], color=c)) for n, (_, c) in METRICS.items()}
-            self._dots = {
-                n: canvas.moving(*self.axes.plot([], [], "o", color=c, ms=6)) for n, (_, c) in METRICS.items()
-            }
-            self._readout = Readout(canvas, side, len(METRICS) + 2)
+            colours = {name: colour for name, (_, colour) in self.choices.items()}
+            self.lines = {n: canvas.moving(*self.axes.plot([], [], color=c)) for n, c in colours.items()}
+            self._dots = {n: canvas.moving(*self.axes.plot([], [], "o", color=c, ms=6)) for n, c in colours.items()}
+            self._readout = Readout(canvas, side, len(colours) + 2)
 
     def _update(self):
         moments, kappa, alpha, here = self.problem(), self.kappa.value, self.alpha.value, self.rho_pos.value
@@ -98,7 +104,7 @@ class MetricsExplorer(DataExplorer):
             self.curves["point"][name] = float(measure(name, point.metrics, phi_here))
         self._sat.set_verts(rectangles(rho, sols.phase == "SAT"))
         self._here.set_xdata([here, here])
-        for name in METRICS:
+        for name in self.choices:
             shown = name in names
             self.lines[name].set_data(*((rho, self.curves[name]) if shown else ([], [])))
             self._dots[name].set_data(*(([here], [self.curves["point"][name]]) if shown else ([], [])))
@@ -108,11 +114,11 @@ class MetricsExplorer(DataExplorer):
         at = self.curves["point"]
         order = sorted(names, key=lambda name: -at[name])  # as the eye meets them on the line
         rows = [(rf"at $\rho^+ = {here:.2f}$", None)]
-        rows += [(f"{METRICS[name][0]}  {at[name]:.3f}", METRICS[name][1]) for name in order]
+        rows += [(f"{self.choices[name][0]}  {at[name]:.3f}", self.choices[name][1]) for name in order]
         if (self.curves["phase"] == "SAT").any():
             rows.append(("separable", "#d9d9d9"))
         self._readout.write(rows)
-        numbers = ", ".join(f"{METRICS[name][0]} {at[name]:.4f}" for name in order)
+        numbers = ", ".join(f"{METRICS[name].label} {at[name]:.4f}" for name in order)
         self.summary.value = f"At ρ⁺ = {here:.2f} ({phase}): {numbers or 'no metric chosen'}."
 
 
@@ -269,7 +275,8 @@ def metrics(
     rho_pos : float
         Share of positives in training at which numbers are read off.
     show : iterable of str
-        Of "ba", "acc", "auc", "auprc", "f1", "mcc" and "ppv", those to draw at first.
+        Of "ba", "acc", "auc", "auprc", "f1", "mcc", "ppv" and what is registered in :data:`rbal.metrics.METRICS`, those
+        to draw at first.
 
     Returns
     -------

@@ -7,8 +7,9 @@ from scipy.optimize import minimize_scalar
 
 from .. import plotting, saddle, strategies
 from .._support.validation import one_of
+from ..metrics import METRICS
 from ._canvas import Readout, book_style, rounded, two_digits
-from ._curves import METRICS, POINTS, measure
+from ._curves import POINTS, choices, measure
 from ._explorer import ROOM, WIDE, DataExplorer, margin_slider, size_slider
 
 TOLERANCE = 1e-3  # mixings this close to the best are as good
@@ -25,13 +26,13 @@ class MixingExplorer(DataExplorer):
     """A metric against the mixture of under- and oversampling."""
 
     def __init__(self, data, kappa, alpha_pos, alpha_neg, separation, metric):
-        names = {label: name for name, (label, _) in METRICS.items()}
+        names = {label: name for name, (label, _) in choices().items()}
         controls = {
             "kappa": margin_slider(kappa),
             "alpha_pos": size_slider("alpha_pos", "positives α⁺", alpha_pos),
             "alpha_neg": size_slider("alpha_neg", "negatives α⁻", alpha_neg),
             "metric": Dropdown(
-                options=names, value=one_of("metric", metric, tuple(METRICS)), description="metric", style=WIDE,
+                options=names, value=one_of("metric", metric, tuple(names.values())), description="metric", style=WIDE,
                 layout=ROOM,
             ),
         }  # fmt: skip
@@ -70,7 +71,8 @@ class MixingExplorer(DataExplorer):
         sols, value = self._value(moments, mixing)
         as_is = measure(name, saddle.solve(moments, pos, neg, self.kappa.value).metrics, pos / (pos + neg))
         best, highest = self._best(moments, mixing, value)
-        low, high = self._range(mixing, value, best, highest)
+        sign = METRICS[name].sign
+        low, high = self._range(mixing, sign * value, best, sign * highest)
         self.curves = {
             "mixing": mixing, "value": value, "phase": sols.phase, "metric": name, "as_is": float(as_is),
             "best_mixing": best, "best_value": highest, "low": low, "high": high,
@@ -82,16 +84,17 @@ class MixingExplorer(DataExplorer):
 
         :func:`rbal.strategies.best_mixing` finds the same from scratch, which is too slow to follow a slider.
         """
-        i = int(np.nanargmax(value))
+        sign = METRICS[self.metric.value].sign
+        i = int(np.nanargmax(sign * value))
         if 0 < i < mixing.size - 1:
             found = minimize_scalar(
-                lambda mu: -self._value(moments, float(mu))[1],
+                lambda mu: -sign * self._value(moments, float(mu))[1],
                 bounds=(mixing[i - 1], mixing[i + 1]),
                 method="bounded",
                 options={"xatol": 1e-4},
             )
-            if -found.fun > value[i]:
-                return float(found.x), float(-found.fun)
+            if -found.fun > sign * value[i]:
+                return float(found.x), float(-sign * found.fun)
         return float(mixing[i]), float(value[i])
 
     @staticmethod
@@ -120,7 +123,7 @@ class MixingExplorer(DataExplorer):
         self.star.set_data([c["best_mixing"]], [c["best_value"]])
         self._good.set_verts([[(c["low"], 0), (c["low"], 1), (c["high"], 1), (c["high"], 0)]])
         self.canvas.limits(self.axes, y=rounded(np.append(c["value"], c["as_is"])))
-        label = METRICS[c["metric"]][0]
+        label = METRICS[c["metric"]].label
         if self.axes.get_ylabel() != label:
             self.axes.set_ylabel(label)
             self.canvas.settle()

@@ -7,9 +7,9 @@ from .. import plotting, saddle
 from .._support.validation import number, one_of, positive_int
 from ..datasets import synthetic
 from ..learners import SphericalPerceptron
-from ..metrics import Metrics
+from ..metrics import METRICS, Metrics
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
-from ._curves import METRICS, POINTS, SHARES, measure, separable_band
+from ._curves import POINTS, SHARES, choices, measure, separable_band
 from ._data import RANDOM, SOURCES
 from ._explorer import ROOM, WIDE, Explorer, margin_slider, size_slider, slider
 
@@ -32,7 +32,7 @@ class SimulateExplorer(Explorer):
     def __init__(self, data, kappa, alpha, separation, rho_pos, L, metric, trials, seed):
         self._rng = np.random.default_rng(seed)
         self.trials = {}  # setting -> class sizes -> order parameters of every perceptron
-        labels = {label: name for name, (label, _) in METRICS.items()}
+        labels = {label: name for name, (label, _) in choices().items()}
         look = {"style": WIDE, "layout": ROOM}
         controls = {
             "data": Dropdown(
@@ -47,7 +47,7 @@ class SimulateExplorer(Explorer):
             "separation": slider("separation", "separation ‖δ‖/√L", separation, 0.0, 4.0),
             "rho_pos": slider("rho_pos", "train at ρ⁺", rho_pos, 0.05, 0.95),
             "metric": Dropdown(
-                options=labels, value=one_of("metric", metric, tuple(METRICS)), description="metric", **look
+                options=labels, value=one_of("metric", metric, tuple(labels.values())), description="metric", **look
             ),
             "repeats": IntSlider(
                 int(number("trials", trials, 1, 50)), min=1, max=50, description="perceptrons a click", **look
@@ -132,7 +132,7 @@ class SimulateExplorer(Explorer):
         self.bars.set_segments([[(x, y - e), (x, y + e)] for x, y, e in zip(share, mean, ends, strict=True)])
         values = np.concatenate([c["value"], c["single"][:, 1]])
         self.canvas.limits(self.axes, y=rounded(values, 0.05))
-        label = METRICS[c["metric"]][0]
+        label = METRICS[c["metric"]].label
         if self.axes.get_ylabel() != label:
             self.axes.set_ylabel(label)
             self.canvas.settle()

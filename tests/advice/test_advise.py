@@ -18,10 +18,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
 from rbal.advice import _check, _judgement, _table
-from rbal.advice._judgement import SIMPLEST_FIRST, model_error
+from rbal.advice._judgement import model_error, simplicity
 from rbal.advice._pipeline import coding, learner
 from rbal.advice._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
-from rbal.advice._threshold import TunedThreshold, best_cut, of_rates
+from rbal.advice._threshold import TunedThreshold, best_cut, height
+from rbal.metrics._records import named
 from rbal.moments._estimate import from_covariances
 
 QUICK = {"draws": 10}
@@ -238,15 +239,14 @@ def moments(D=40, separation=2.0):
 
 def test_remedies_are_those_of_strategies():
     classes, setting = moments(), Setting(40, 200, 40, 0.5, "hinge", "ba", (1.0, 1.0))
-    found = evaluate(classes, setting)
+    found, d = evaluate(classes, setting), designs(setting)
     table = rbal.strategies.compare(classes, 1.0, 5.0, model="svm", lam=1.0 / (0.5 * 40))
     for k, threshold in enumerate(("trained", "moved")):
         theirs = table["ba"].xs(threshold, level="threshold")
-        assert found.value[k, 0] == pytest.approx(theirs["as is"], abs=1e-8)
-        assert found.value[k, 1] == pytest.approx(theirs["class weights"], abs=1e-8)
-        assert found.value[k, 2] == pytest.approx(theirs["undersampling"], abs=1e-8)
-        assert found.value[k, -1] == pytest.approx(theirs["oversampling"], abs=1e-8)
-        assert found.value[k, 2:].max() == pytest.approx(theirs["best mix"], abs=1e-4)
+        for name, place in d.place.items():
+            assert found.value[k, place] == pytest.approx(theirs[name], abs=1e-8)
+        assert found.value[k, d.mixed].max() == pytest.approx(theirs["best mix"], abs=1e-4)
+    assert set(d.place) == set(rbal.strategies.REMEDIES) - {"best mix"}
 
 
 def test_either_class_may_be_the_smaller():
@@ -315,7 +315,21 @@ def test_recommended_is_the_first_that_is_close_enough():
     advice = rbal.advise(*gaussian(), **QUICK)
     close = advice.table.index[advice.table["behind"] <= 0.02]
     assert advice.best == min(close, key=SIMPLEST_FIRST.index)
-    assert set(SIMPLEST_FIRST) == set(advice.table.index)
+
+
+SIMPLEST_FIRST = (
+    ("class weights", "trained"), ("class weights", "moved"), ("as is", "trained"), ("as is", "moved"),
+    ("oversampling", "trained"), ("undersampling", "trained"), ("best mix", "trained"),
+    ("oversampling", "moved"), ("undersampling", "moved"), ("best mix", "moved"),
+)  # fmt: skip
+
+
+def test_the_simplest_remedy_comes_first():
+    rows = [(name, threshold) for name in rbal.strategies.REMEDIES for threshold in ("trained", "moved")]
+    assert sorted(rows, key=lambda row: simplicity(*row, True)) == list(SIMPLEST_FIRST)
+    # and for a metric that does not ask for balance, doing nothing
+    last = [row for row in SIMPLEST_FIRST if row[0] != "as is"]
+    assert sorted(rows, key=lambda row: simplicity(*row, False)) == [("as is", "trained"), ("as is", "moved"), *last]
 
 
 def test_nothing_is_done_where_nothing_is_gained():
@@ -329,7 +343,8 @@ def test_flatness_is_read_off_the_curve():
     curve = advice.curve.set_index("mixing")["predicted"]
     assert advice.mixing == curve.idxmax()
     assert advice.mixing_low <= advice.mixing <= advice.mixing_high
-    np.testing.assert_allclose(curve.index, designs(advice.setting).mixing[2:])
+    d = designs(advice.setting)
+    np.testing.assert_allclose(curve.index, d.mixing[d.mixed])
     assert advice.table.loc[("best mix", "trained"), "predicted"] == pytest.approx(curve.max())
 
 
@@ -529,7 +544,7 @@ def by_scikit_learn(metric, y, answer, costs=(3.0, 1.0)):
 def test_measured_metrics_are_those_of_scikit_learn(metric):
     rng = np.random.default_rng(0)
     y, answer = rng.random(200) < 0.3, rng.random(200) < 0.4
-    found = of_rates(answer[y].mean(), answer[~y].mean(), y.mean(), metric, (3.0, 1.0))
+    found = height(named(metric, (3.0, 1.0)), answer[y].mean(), answer[~y].mean(), y.mean())
     assert found == pytest.approx(by_scikit_learn(metric, y, answer))
 
 
@@ -572,7 +587,7 @@ def test_no_threshold_is_much_better_than_the_one_found(metric, kind):
         "outliers": np.where(rng.random(300) < 0.02, 1e12 * rng.normal(size=300), rng.normal(size=300) + 2.0 * y),
         "constant": np.zeros(300),
     }[kind]
-    cut, told = best_cut(s, y, metric, (3.0, 1.0))
+    cut, told = best_cut(s, y, named(metric, (3.0, 1.0)))
     values = [by_scikit_learn(metric, y, s > c) for c in (-np.inf, *np.unique(s))]
     assert told == pytest.approx(by_scikit_learn(metric, y, s > cut))
     assert max(values) - told < (0.1 if kind == "outliers" else 1e-9)
@@ -583,14 +598,15 @@ def test_weights_of_a_threshold_are_repetitions():
     y, w = np.arange(120) < 40, rng.integers(1, 4, size=120)
     s = (rng.random(120) < np.where(y, 0.6, 0.3)) * 1.0 + (rng.random(120) < 0.1)
     for metric in ("ba", "f1", "mcc", "cost"):
-        once = best_cut(s, y, metric, (3.0, 1.0), w.astype(float))
-        assert once == pytest.approx(best_cut(np.repeat(s, w), np.repeat(y, w), metric, (3.0, 1.0)))
+        record = named(metric, (3.0, 1.0))
+        once = best_cut(s, y, record, w.astype(float))
+        assert once == pytest.approx(best_cut(np.repeat(s, w), np.repeat(y, w), record))
 
 
 def test_threshold_of_the_check_is_nearly_that_of_the_population():
     rng = np.random.default_rng(1)
     y = np.arange(440) < 40
-    cuts = [best_cut(rng.normal(size=440) + 2.0 * y, y, "ba")[0] for _ in range(40)]
+    cuts = [best_cut(rng.normal(size=440) + 2.0 * y, y, named("ba"))[0] for _ in range(40)]
     assert np.mean(cuts) == pytest.approx(1.0, abs=4.0 * np.std(cuts) / np.sqrt(40) + 0.05)
     assert np.std(cuts) < 0.35
 

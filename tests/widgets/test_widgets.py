@@ -217,7 +217,7 @@ def test_classes_that_coincide_cannot_be_moved_apart():
 
 
 def test_metrics_follow_every_control():
-    ui = widgets.metrics(alpha=3.0, show=tuple(_curves.METRICS))
+    ui = widgets.metrics(alpha=3.0, show=tuple(_curves.COLOURS))
     steps = [
         ("kappa", 0.4), ("alpha", 8.0), ("separation", 1.6), ("rho_pos", 0.7), ("tested_as_trained", False),
         ("phi_pos", 0.15), ("data", "random"), ("kappa", 2.0),

@@ -1,10 +1,11 @@
 /**
  * Metrics of a linear classifier from its order parameters. On a test sample of class y the score is Gaussian,
  * Δʸ ~ N(y r/2 - b, q), and every metric is a function of (q, r, b), of the threshold γ and, for some, of the share φ⁺ of
- * positives in the test set. The twin of rbal/metrics.py.
+ * positives in the test set. The twin of rbal/metrics.
  * @module
  */
 import { cdf, logCdf, pdf } from "./gauss.js";
+import { RECORDS } from "./records.js";
 
 // Trapezoid in the score of a positive, as in Python: the error is exp(-2π²/(s h)) for classes s deviations apart.
 const STEP = 1 / 32;
@@ -130,15 +131,17 @@ export class Metrics {
   }
 }
 
-/** Metrics by name, with what they are called and whether they depend on the test set's composition. */
-export const METRICS = {
-  ba: { name: "BA", title: "balanced accuracy", of: (m) => m.ba() },
-  acc: { name: "ACC", title: "accuracy", of: (m, phi) => m.acc(phi) },
-  auc: { name: "AUC", title: "area under the ROC curve", of: (m) => m.auc() },
-  auprc: { name: "AUPRC", title: "area under the precision–recall curve", of: (m, phi) => m.auprc(phi) },
-  f1: { name: "F₁", title: "harmonic mean of precision and recall", of: (m, phi) => m.f1(phi) },
-  mcc: { name: "MCC", title: "Matthews correlation coefficient", of: (m, phi) => m.mcc(phi) },
-  tpr: { name: "TPR", title: "true positive rate, recall", of: (m) => m.tpr() },
-  tnr: { name: "TNR", title: "true negative rate", of: (m) => m.tnr() },
-  ppv: { name: "PPV", title: "positive predictive value, precision", of: (m, phi) => m.ppv(phi) },
+const OF = {
+  ba: (m) => m.ba(),
+  acc: (m, phi) => m.acc(phi),
+  auc: (m) => m.auc(),
+  auprc: (m, phi) => m.auprc(phi),
+  f1: (m, phi) => m.f1(phi),
+  mcc: (m, phi) => m.mcc(phi),
+  tpr: (m) => m.tpr(),
+  tnr: (m) => m.tnr(),
+  ppv: (m, phi) => m.ppv(phi),
 };
+
+/** Metrics by key: name, title, and sign, -1 where less is better, as in Python; and the value, of test share phi. */
+export const METRICS = Object.fromEntries(Object.entries(OF).map(([key, of]) => [key, { ...RECORDS[key], of }]));

@@ -1,5 +1,5 @@
 /**
- * Ways to restore balance, and the window in which a margin pays, on the theory. The twin of rbal/strategies.py and of
+ * Ways to restore balance, and the window in which a margin pays, on the theory. The twin of rbal/strategies and of
  * the measurement in the chapter on the trade-off.
  * @module
  */

@@ -58,7 +58,9 @@ export default {
     const { alpha_pos: pos, alpha_neg: neg } = state;
     const rest = { kappa: state.kappa };
     const phi = pos / (pos + neg); // the test set is composed as the data are
-    const score = (m) => METRICS[state.metric].of(m, phi);
+    const { of, sign } = METRICS[state.metric];
+    const score = (m) => of(m, phi);
+    const best = bestMixing(moments, pos, neg, rest, (m) => sign * score(m), state.tolerance);
     const mixing = linspace(0, 1, N);
     const at = (mu) => balanced(pos, neg, multiplicity(pos, neg, mu), rest);
     const solutions = sweep(moments, mixing.map(at));
@@ -71,7 +73,7 @@ export default {
       probe,
       values: valuesOf(solutions, (s) => score(Metrics.of(s))),
       moved: valuesOf(solutions, (s) => score(Metrics.of(s).centred)),
-      best: bestMixing(moments, pos, neg, rest, score, state.tolerance),
+      best: { ...best, value: sign * best.value },
       asIs: score(Metrics.of(asIs)),
       asIsMoved: score(Metrics.of(asIs).centred),
       atProbe: score(Metrics.of(probe)),

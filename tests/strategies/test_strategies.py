@@ -251,5 +251,35 @@ def test_docstrings_document_the_parameters(function):
     assert sorted(documented) == sorted(signature)
 
 
-def test_lower_is_better_names_metrics():
-    assert all(callable(getattr(rbal.Metrics, name)) for name in strategies.LOWER_IS_BETTER)
+def test_a_record_stands_for_its_name():
+    by_name, by_record = (best_mixing(CLASSES, 0.5, 5.0, 0.5, metric=m) for m in ("f1", rbal.metrics.METRICS["f1"]))
+    assert by_record[:6] == by_name[:6]
+    dear = compare(CLASSES, 0.5, 5.0, 0.5, metric=rbal.metrics.cost(10.0, 1.0))
+    np.testing.assert_allclose(dear["cost"], (10.0 * (1.0 - dear["tpr"]) + 10.0 * (1.0 - dear["tnr"])) / 11.0)
+    trained = dear["cost"].xs("trained", level=1)
+    assert trained["best mix"] <= trained[["undersampling", "oversampling"]].min() + 1e-9  # less is better
+
+
+# ---- records of remedies
+
+
+@pytest.mark.parametrize("sizes", [(0.5, 5.0), (5.0, 0.5), (2.0, 2.0)])
+def test_every_remedy_but_doing_nothing_balances_the_classes(sizes):
+    for name, remedy in strategies.REMEDIES.items():
+        design = remedy.design(*sizes, c=1.0)
+        balanced = design.n_pos * design.weight_pos == pytest.approx(design.n_neg * design.weight_neg)
+        assert balanced == (name != "as is" or sizes == (2.0, 2.0))
+        assert design.n_pos <= sizes[0] * (1 + 1e-12)
+        assert design.n_neg <= sizes[1] * (1 + 1e-12)
+    assert strategies.REMEDIES["class weights"].design(1.0, 3.0) == (1.0, 3.0, 2.0, 2.0 / 3.0)
+
+
+def test_remedies_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="remedy 'both' must have weights or a mixing, got both"):
+        strategies.Remedy("both", "Do both", lambda pos, neg: (1.0, 1.0), mixing=0.5)
+    with pytest.raises(ValueError, match="mixing must be >= 0 and <= 1, got 2"):
+        strategies.Remedy("more", "Do more", mixing=2.0)
+    with pytest.raises(ValueError, match="name must be new, got 'as is', which is taken"):
+        strategies.register(strategies.REMEDIES["as is"])
+    with pytest.raises(TypeError, match="record must be a Remedy, got str"):
+        strategies.register("as is")

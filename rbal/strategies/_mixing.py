@@ -1,25 +1,16 @@
-r"""Under-, over- and mixed sampling, class weights and moved thresholds, on the theory.
+"""Mixtures of under- and oversampling: what each gives, and which is best."""
 
-Restoring balance needs one number. With ``mixing`` :math:`\mu\in[0,1]` every sample of the minority counts
-
-.. math:: c = 1 + \mu\,\frac{\alpha_\text{maj} - \alpha_\text{min}}{\alpha_\text{min}}
-
-times, and :math:`c\,\alpha_\text{min}` samples of the majority are kept: 0 is random undersampling, 1 random
-oversampling. To the theory a sample that is there c times is one sample whose loss has weight c.
-"""
-
-import inspect
 from typing import NamedTuple
 
 import numpy as np
 
-from ._support.validation import broadcast, in_range, number, one_of
-from .metrics import Metrics
-from .saddle import Solution, solve, sweep
+from .._support.validation import broadcast, in_range, number, one_of
+from ..metrics import METRICS, Metric
+from ..saddle import Solution, solve, sweep
+from ._records import kept, multiplicity
 
 GRID = 33  # points of the first look at the mixings, evenly spaced in log c
 STEPS = 18  # of golden section and of bisection: the bracket shrinks to 2e-4 of a grid step and less
-LOWER_IS_BETTER = frozenset({"fpr", "fnr", "gen_error", "gen_loss", "fdr", "fomr"})
 EDGES = ("under", "inside", "over")
 
 
@@ -64,7 +55,7 @@ def mix(moments, alpha_pos, alpha_neg, mixing, kappa=None, **options):
     """
     mixing = in_range("mixing", mixing, 0.0, 1.0)
     pos, neg = _sizes(alpha_pos, alpha_neg)
-    return balanced(moments, pos, neg, _multiplicity(pos, neg, mixing), kappa, **options)
+    return balanced(moments, pos, neg, multiplicity(pos, neg, mixing), kappa, **options)
 
 
 def balanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
@@ -85,16 +76,8 @@ def balanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
     """
     pos, neg = _sizes(alpha_pos, alpha_neg)
     c = _checked_multiplicity(pos, neg, c)
-    pos_is_minority = pos <= neg
-    return _solve(
-        moments,
-        np.where(pos_is_minority, pos, c * neg),
-        np.where(pos_is_minority, c * pos, neg),
-        kappa,
-        weight_pos=np.where(pos_is_minority, c, 1.0),
-        weight_neg=np.where(pos_is_minority, 1.0, c),
-        **options,
-    )
+    n_pos, n_neg, weight_pos, weight_neg = kept(pos, neg, c)
+    return _solve(moments, n_pos, n_neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
 
 
 def imbalanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
@@ -128,9 +111,9 @@ def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_p
     ----------
     moments, alpha_pos, alpha_neg, kappa
         As in :func:`mix`; arrays give the best mixing of each problem.
-    metric : str or callable
-        Name of a method of :class:`rbal.Metrics` that returns a number (errors and losses are minimised), or a function
-        of a :class:`rbal.Metrics` to be maximised.
+    metric : str, Metric or callable
+        Name of one of :data:`rbal.metrics.METRICS` (errors, losses and costs are minimised), its record, such as
+        :func:`rbal.metrics.cost` makes one, or a function of a :class:`rbal.Metrics` to be maximised.
     phi_pos : float, optional
         Share of positives in the test set, for metrics that depend on it; by default that of the set as it is given.
     tolerance : float
@@ -155,123 +138,29 @@ def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_p
     pos, neg = _sizes(alpha_pos, alpha_neg)
     given = {"kappa": kappa, "lam": options.get("lam")}
     pos, neg, *_ = broadcast(alpha_pos=pos, alpha_neg=neg, **{k: 0.0 if v is None else v for k, v in given.items()})
-    score, sign = _score(metric, pos / (pos + neg) if phi_pos is None else in_range("phi_pos", phi_pos, 0.0, 1.0))
-    largest = _multiplicity(pos, neg, 1.0)
+    score, sign = scored(metric, pos / (pos + neg) if phi_pos is None else in_range("phi_pos", phi_pos, 0.0, 1.0))
+    largest = multiplicity(pos, neg, 1.0)
 
-    def multiplicity(t):  # t from 0 to 1 is log c from 0 to its largest value
+    def at(t):  # t from 0 to 1 is log c from 0 to its largest value
         return np.where(t == 1.0, largest, largest**t)
 
     def height(t):
-        value = sign * score(balanced(moments, pos, neg, multiplicity(t), kappa, **options).metrics)
+        value = sign * score(balanced(moments, pos, neg, at(t), kappa, **options).metrics)
         return np.where(np.isnan(value), -np.inf, value)
 
     t, heights = _highest(height, pos.shape)
     enough = height(t) - tolerance
     low, high = (_end(height, heights, t, enough, side) for side in (-1, +1))
-    solution = balanced(moments, pos, neg, multiplicity(t), kappa, **options)
+    solution = balanced(moments, pos, neg, at(t), kappa, **options)
     edge = np.asarray(EDGES)[np.where(t == 0.0, 0, np.where(t == 1.0, 2, 1))]
-    mixing, low, high = (_mixing(largest, multiplicity(place), place)[()] for place in (t, low, high))
+    mixing, low, high = (_mixing(largest, at(place), place)[()] for place in (t, low, high))
     value = score(solution.metrics)
-    return BestMixing(mixing, multiplicity(t)[()], value, low, high, edge if pos.ndim else str(edge), solution)
-
-
-def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, **options):
-    """Table of every remedy for one imbalanced set, each with the trained threshold and with a moved one.
-
-    The strategies are the set as it is; undersampling; oversampling; the best mixture of both; and class weights
-    inverse to the class sizes with mean 1, as scikit-learn's ``class_weight="balanced"``. The moved threshold is that
-    of the highest balanced accuracy, midway between the class means of the score. Class weights and oversampling are
-    the same for the perceptron; for an SVM the weights are smaller, and so the ridge counts for more.
-
-    Parameters
-    ----------
-    moments : Moments
-    alpha_pos, alpha_neg : float
-        Class sizes over L.
-    kappa : float, optional
-        Margin.
-    metric : str or callable
-        What the best mixture is best at, as in :func:`best_mixing`; it is also the last column.
-    phi_pos : float, optional
-        Share of positives in the test set; by default that of the set as it is given.
-    **options
-        Passed on to :func:`rbal.solve`: model, lam, loss, fit_bias, tol, max_iter.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Index (strategy, threshold), threshold "trained" or "moved"; columns n_pos and n_neg (distinct samples over L),
-        weight_pos, weight_neg, q, r, b (counted from the threshold), tpr, tnr, ba, auc and the metric.
-
-    Examples
-    --------
-    >>> import rbal
-    >>> classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
-    >>> compare(classes, 0.5, 5.0, kappa=0.5)["ba"].unstack(sort=False).round(3)
-    threshold      trained  moved
-    strategy
-    as is            0.551  0.603
-    undersampling    0.574  0.574
-    oversampling     0.591  0.603
-    best mix         0.591  0.603
-    class weights    0.591  0.603
-    """
-    import pandas as pd
-
-    pos, neg = number("alpha_pos", alpha_pos, 0.0, open_low=True), number("alpha_neg", alpha_neg, 0.0, open_low=True)
-    phi = pos / (pos + neg) if phi_pos is None else number("phi_pos", phi_pos, 0.0, 1.0)
-    score, sign = _score(metric, phi)
-    label = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
-    rows = {}
-    for threshold, moved in (("trained", False), ("moved", True)):
-        see = _centred if moved else _as_trained
-        best = best_mixing(moments, pos, neg, kappa, metric=lambda m, see=see: sign * score(see(m)), **options)
-        for name, (n_pos, n_neg, weight_pos, weight_neg) in _remedies(pos, neg, float(best.c)).items():
-            sol = solve(moments, n_pos, n_neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
-            m = see(sol.metrics)
-            rows[name, threshold] = {
-                "n_pos": n_pos, "n_neg": n_neg, "weight_pos": weight_pos, "weight_neg": weight_neg,
-                "q": m.q, "r": m.r, "b": m.b,
-                "tpr": m.tpr(), "tnr": m.tnr(), "ba": m.ba(), "auc": m.auc(), label: score(m),
-            }  # fmt: skip
-    names = dict.fromkeys(name for name, _ in rows)
-    table = pd.DataFrame.from_dict(rows, orient="index", dtype=float).rename_axis(["strategy", "threshold"])
-    return table.loc[[(name, threshold) for name in names for threshold in ("trained", "moved")]]
-
-
-def _as_trained(metrics):
-    return metrics
-
-
-def _centred(metrics):
-    """Metrics after the threshold is moved midway between the classes."""
-    return Metrics(metrics.q, metrics.r, np.zeros_like(metrics.b))
-
-
-def _remedies(pos, neg, best):
-    """Distinct samples over L and weights of each class under each strategy."""
-    small, ratio = min(pos, neg), max(pos, neg) / min(pos, neg)
-    total = pos + neg
-
-    def kept(c):  # the minority whole with weight c, the majority cut down to match
-        return (pos, c * pos, c, 1.0) if pos <= neg else (c * neg, neg, 1.0, c)
-
-    return {
-        "as is": (pos, neg, 1.0, 1.0),
-        "undersampling": (small, small, 1.0, 1.0),
-        "oversampling": kept(ratio),
-        "best mix": kept(best),
-        "class weights": (pos, neg, 0.5 * total / pos, 0.5 * total / neg),
-    }
+    return BestMixing(mixing, at(t)[()], value, low, high, edge if pos.ndim else str(edge), solution)
 
 
 def _sizes(alpha_pos, alpha_neg):
     pos = np.asarray(in_range("alpha_pos", alpha_pos, 0.0, open_low=True), float)
     return pos, np.asarray(in_range("alpha_neg", alpha_neg, 0.0, open_low=True), float)
-
-
-def _multiplicity(pos, neg, mixing):
-    return 1.0 + mixing * (np.maximum(pos, neg) / np.minimum(pos, neg) - 1.0)
 
 
 def _mixing(largest, c, t):
@@ -283,7 +172,7 @@ def _mixing(largest, c, t):
 def _checked_multiplicity(pos, neg, c):
     c = np.asarray(in_range("c", c, 1.0), float)
     pos, neg, c = broadcast(alpha_pos=pos, alpha_neg=neg, c=c)
-    largest = _multiplicity(pos, neg, 1.0)
+    largest = multiplicity(pos, neg, 1.0)
     bad = c > largest * (1.0 + 1e-12)
     if bad.any():
         raise ValueError(f"c must be <= the ratio of the class sizes, {largest[bad].flat[0]:g}, got {c[bad].flat[0]:g}")
@@ -300,15 +189,13 @@ def _solve(moments, pos, neg, kappa, **options):
     return sweep(moments, pos, neg, kappa, **options)
 
 
-def _score(metric, phi_pos):
+def scored(metric, phi_pos):
     """Function from Metrics to numbers, and whether more is better (+1) or less (-1)."""
     if callable(metric):
         return metric, 1.0
-    no_number = ("density", "roc", "prc", "best_threshold", "test_loss")  # or one more argument
-    names = [n for n in vars(Metrics) if not n.startswith("_") and n not in no_number]
-    method = getattr(Metrics, one_of("metric", metric, names))
-    needs_share = "phi_pos" in inspect.signature(method).parameters
-    return (lambda m: method(m, phi_pos) if needs_share else method(m)), -1.0 if metric in LOWER_IS_BETTER else 1.0
+    if not isinstance(metric, Metric):
+        metric = METRICS[one_of("metric", metric, [name for name, record in METRICS.items() if record.of_theory])]
+    return (lambda m: metric.of_theory(m, phi_pos, 0.0)), metric.sign
 
 
 def _highest(height, shape):

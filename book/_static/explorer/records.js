@@ -1,0 +1,22 @@
+/** What metrics are called: written by tools/make_explorer_data.py from rbal.metrics.METRICS. @module */
+export const RECORDS = {
+  tpr: {"name": "TPR", "title": "true positive rate, recall", "sign": 1},
+  fpr: {"name": "FPR", "title": "false positive rate", "sign": -1},
+  tnr: {"name": "TNR", "title": "true negative rate", "sign": 1},
+  fnr: {"name": "FNR", "title": "false negative rate", "sign": -1},
+  ba: {"name": "BA", "title": "balanced accuracy", "sign": 1},
+  acc: {"name": "ACC", "title": "accuracy", "sign": 1},
+  gen_error: {"name": "error", "title": "misclassification error", "sign": -1},
+  gen_loss: {"name": "loss", "title": "mean shortfall of the margin", "sign": -1},
+  ppv: {"name": "PPV", "title": "positive predictive value, precision", "sign": 1},
+  npv: {"name": "NPV", "title": "negative predictive value", "sign": 1},
+  fdr: {"name": "FDR", "title": "false discovery rate", "sign": -1},
+  fomr: {"name": "FOMR", "title": "false omission rate", "sign": -1},
+  f1: {"name": "F₁", "title": "harmonic mean of precision and recall", "sign": 1},
+  fm: {"name": "FM", "title": "Fowlkes–Mallows index", "sign": 1},
+  mcc: {"name": "MCC", "title": "Matthews correlation coefficient", "sign": 1},
+  auprc: {"name": "AUPRC", "title": "area under the precision–recall curve", "sign": 1},
+  auc: {"name": "AUC", "title": "area under the ROC curve", "sign": 1},
+  best_ba: {"name": "best BA", "title": "balanced accuracy at the best threshold", "sign": 1},
+  cost: {"name": "cost", "title": "cost per sample", "sign": -1},
+};

@@ -1,0 +1,83 @@
+"""Every remedy for one imbalanced set, side by side."""
+
+import numpy as np
+
+from .._support.validation import number
+from ..metrics import Metrics
+from ..saddle import solve
+from ._mixing import best_mixing, scored
+from ._records import REMEDIES
+
+
+def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, **options):
+    """Table of every remedy for one imbalanced set, each with the trained threshold and with a moved one.
+
+    The strategies are those of :data:`rbal.strategies.REMEDIES`: the set as it is; undersampling; oversampling; the
+    best mixture of both; class weights inverse to the class sizes with mean 1, as scikit-learn's
+    ``class_weight="balanced"``; and what else is registered. The moved threshold is that of the highest balanced
+    accuracy, midway between the class means of the score. Class weights and oversampling are the same for the
+    perceptron; for an SVM the weights are smaller, and so the ridge counts for more.
+
+    Parameters
+    ----------
+    moments : Moments
+    alpha_pos, alpha_neg : float
+        Class sizes over L.
+    kappa : float, optional
+        Margin.
+    metric : str, Metric or callable
+        What the best mixture is best at, as in :func:`best_mixing`; it is also the last column.
+    phi_pos : float, optional
+        Share of positives in the test set; by default that of the set as it is given.
+    **options
+        Passed on to :func:`rbal.solve`: model, lam, loss, fit_bias, tol, max_iter.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index (strategy, threshold), threshold "trained" or "moved"; columns n_pos and n_neg (distinct samples over L),
+        weight_pos, weight_neg, q, r, b (counted from the threshold), tpr, tnr, ba, auc and the metric.
+
+    Examples
+    --------
+    >>> import rbal
+    >>> classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
+    >>> compare(classes, 0.5, 5.0, kappa=0.5)["ba"].unstack(sort=False).round(3)
+    threshold      trained  moved
+    strategy
+    as is            0.551  0.603
+    undersampling    0.574  0.574
+    oversampling     0.591  0.603
+    best mix         0.591  0.603
+    class weights    0.591  0.603
+    """
+    import pandas as pd
+
+    pos, neg = number("alpha_pos", alpha_pos, 0.0, open_low=True), number("alpha_neg", alpha_neg, 0.0, open_low=True)
+    phi = pos / (pos + neg) if phi_pos is None else number("phi_pos", phi_pos, 0.0, 1.0)
+    score, sign = scored(metric, phi)
+    label = metric if isinstance(metric, str) else getattr(metric, "name", getattr(metric, "__name__", "metric"))
+    rows = {}
+    for threshold, moved in (("trained", False), ("moved", True)):
+        see = _centred if moved else _as_trained
+        best = best_mixing(moments, pos, neg, kappa, metric=lambda m, see=see: sign * score(see(m)), **options)
+        for name, remedy in REMEDIES.items():
+            n_pos, n_neg, weight_pos, weight_neg = map(float, remedy.design(pos, neg, float(best.c)))
+            sol = solve(moments, n_pos, n_neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
+            m = see(sol.metrics)
+            rows[name, threshold] = {
+                "n_pos": n_pos, "n_neg": n_neg, "weight_pos": weight_pos, "weight_neg": weight_neg,
+                "q": m.q, "r": m.r, "b": m.b,
+                "tpr": m.tpr(), "tnr": m.tnr(), "ba": m.ba(), "auc": m.auc(), label: score(m),
+            }  # fmt: skip
+    table = pd.DataFrame.from_dict(rows, orient="index", dtype=float).rename_axis(["strategy", "threshold"])
+    return table.loc[[(name, threshold) for name in REMEDIES for threshold in ("trained", "moved")]]
+
+
+def _as_trained(metrics):
+    return metrics
+
+
+def _centred(metrics):
+    """Metrics after the threshold is moved midway between the classes."""
+    return Metrics(metrics.q, metrics.r, np.zeros_like(metrics.b))

@@ -1,0 +1,139 @@
+"""One record for each remedy: what it does to the training set, on the theory and on real rows.
+
+:func:`rbal.strategies.compare`, :func:`rbal.advise`, its check, its pipeline and its report loop over :data:`REMEDIES`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .._support.records import enter
+from .._support.validation import number
+
+BEST = "best"  # of all mixings, the one that is to be found
+
+
+class Design(NamedTuple):
+    """Training set of a remedy: distinct samples of each class, and the weight of one; numbers or arrays."""
+
+    n_pos: float
+    n_neg: float
+    weight_pos: float
+    weight_neg: float
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A remedy for imbalance: weights of the classes, a mixture of under- and oversampling, or nothing at all.
+
+    Attributes
+    ----------
+    name : str
+    doing : str
+        What to do, as the beginning of a sentence.
+    weights : callable, optional
+        Weights of a positive and of a negative sample, as a function of the class sizes.
+    mixing : float or "best", optional
+        From 0, undersampling, to 1, oversampling; or the best of all mixings.
+    place : int
+        Place among the remedies from simple to not; of remedies that are as good, the simplest is recommended.
+    class_weight : str, optional
+        What scikit-learn calls these weights, where it has a name for them.
+    """
+
+    name: str
+    doing: str
+    weights: Callable | None = None
+    mixing: float | str | None = None
+    place: int = 100
+    class_weight: str | None = None
+
+    def __post_init__(self):
+        if self.mixing is not None and self.weights is not None:
+            raise ValueError(f"remedy {self.name!r} must have weights or a mixing, got both")
+        if self.mixing not in (None, BEST):
+            number("mixing", self.mixing, 0.0, 1.0)
+
+    @property
+    def searched(self):
+        """Whether its mixing is to be found."""
+        return self.mixing == BEST
+
+    @property
+    def samples(self):
+        """Whether it draws samples."""
+        return self.mixing is not None
+
+    def design(self, n_pos, n_neg, c=None):
+        """Training set that it makes of classes of these sizes, counted in any unit.
+
+        Parameters
+        ----------
+        n_pos, n_neg : float
+        c : float, optional
+            Multiplicity of the minority, where it is searched.
+
+        Returns
+        -------
+        Design
+        """
+        if self.samples:
+            return kept(n_pos, n_neg, c if self.searched else multiplicity(n_pos, n_neg, self.mixing))
+        return Design(n_pos, n_neg, *(self.weights(n_pos, n_neg) if self.weights else (1.0, 1.0)))
+
+
+def multiplicity(pos, neg, mixing):
+    """How many times each sample of the minority counts at this mixing."""
+    return 1.0 + mixing * (np.maximum(pos, neg) / np.minimum(pos, neg) - 1.0)
+
+
+def kept(pos, neg, c):
+    """The balanced protocol: the minority whole with weight c, the majority cut down to match; arrays broadcast."""
+    pos_is_minority = pos <= neg
+    return Design(
+        np.where(pos_is_minority, pos, c * neg)[()],
+        np.where(pos_is_minority, c * pos, neg)[()],
+        np.where(pos_is_minority, c, 1.0)[()],
+        np.where(pos_is_minority, 1.0, c)[()],
+    )
+
+
+def _inverse(n_pos, n_neg):
+    """Weights inverse to the class sizes, with mean 1 over the samples."""
+    mean = 0.5 * (n_pos + n_neg)
+    return mean / n_pos, mean / n_neg
+
+
+def register(remedy):
+    """Make a remedy known by its name, everywhere.
+
+    Parameters
+    ----------
+    remedy : Remedy
+        Its name must be new.
+
+    Returns
+    -------
+    Remedy
+
+    Examples
+    --------
+    >>> import rbal
+    >>> half = Remedy("half weights", "Weigh by square roots", lambda pos, neg: ((neg / pos) ** 0.5, 1.0))
+    >>> register(half).design(1.0, 4.0)
+    Design(n_pos=1.0, n_neg=4.0, weight_pos=2.0, weight_neg=1.0)
+    >>> del rbal.strategies.REMEDIES["half weights"]
+    """
+    return enter(REMEDIES, Remedy, remedy)
+
+
+_ALL = (
+    Remedy("as is", "Train on the data as they are", place=1),
+    Remedy("undersampling", "Undersample the larger class to the size of the smaller one", mixing=0.0, place=3),
+    Remedy("oversampling", "Oversample the smaller class to the size of the larger one", mixing=1.0, place=2),
+    Remedy("best mix", "Mix under- and oversampling", mixing=BEST, place=4),
+    Remedy("class weights", "Use class weights inverse to the class sizes", _inverse, place=0, class_weight="balanced"),
+)
+REMEDIES = {remedy.name: remedy for remedy in _ALL}
