@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import re
 import shutil
 import subprocess
 import sys
@@ -75,13 +74,6 @@ def test_no_room_imports_one_to_its_right():
 @pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in PUBLIC.items() for n in names.split()])
 def test_public_names_keep_working(module, name):
     assert hasattr(importlib.import_module(f"rbal.{module}"), name)
-
-
-@pytest.mark.parametrize("chapter", sorted(Path(PACKAGE.parent, "notebooks").glob("*.md")), ids=lambda path: path.stem)
-def test_chapters_import_public_names_only(chapter):
-    imports = re.findall(r"^(?:from|import) rbal.*$", chapter.read_text(encoding="utf-8"), re.MULTILINE)
-    assert imports
-    assert not [line for line in imports if re.search(r"\b_", line)]
 
 
 def test_an_edited_source_makes_the_cache_stale(tmp_path):
