@@ -1,0 +1,46 @@
+"""The code of the chapters, read and not run: short cells, and imports of what a reader can import too."""
+
+import functools
+import re
+from pathlib import Path
+from statistics import median
+
+import jupytext
+import pytest
+
+CHAPTERS = sorted(Path(__file__).resolve().parents[2].joinpath("notebooks").glob("*.md"))
+LONGEST, MEDIAN = 25, 6  # non-blank lines
+KEY_NUMBERS = "nbval-check-output"  # compared with a reference that holds their source: left as it is, however long
+
+
+@functools.cache
+def cells(chapter):
+    return [cell for cell in jupytext.read(chapter).cells if cell.cell_type == "code"]
+
+
+def lines(cell):
+    return len([line for line in cell.source.splitlines() if line.strip()])
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_no_cell_is_long(chapter):
+    own = [cell for cell in cells(chapter) if KEY_NUMBERS not in cell.metadata.get("tags", [])]
+    assert own
+    assert not [cell.source for cell in own if lines(cell) > LONGEST]
+
+
+def test_most_cells_are_short():
+    assert median(lines(cell) for chapter in CHAPTERS for cell in cells(chapter)) <= MEDIAN
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_import_public_names_only(chapter):
+    source = "\n".join(cell.source for cell in cells(chapter))
+    imports = re.findall(r"^\s*(?:from|import) rbal.*$", source, re.MULTILINE)
+    assert imports
+    assert not [line for line in imports if re.search(r"\b_", line)]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_need_no_path(chapter):
+    assert not [cell.source for cell in cells(chapter) if "sys.path" in cell.source]
