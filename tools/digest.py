@@ -7,10 +7,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def outputs(root=ROOT):
-    """Key of all a page's output depends on besides its own cells: the package, stored results, the locked versions."""
+    """Key of all a page's output depends on besides its own cells: the package and its results, the locked versions."""
     digest = hashlib.sha256()
-    folders = root / "rbal", root / "book" / "_data"
-    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    files = [path for path in (root / "rbal").rglob("*") if path.is_file() and path.suffix != ".pyc"]
     for path in [root / "requirements.lock", *sorted(files)]:
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

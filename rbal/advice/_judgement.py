@@ -16,7 +16,7 @@ TRUST = 0.02  # what predictions err by on real tables (chapter 15): of remedies
 # What real tables add to the noise of a sample: the theory misjudges how far apart the classes are, by a factor whose
 # logarithm has this standard deviation, larger for a rarer class of few rows, since the covariance is then that of the
 # other one. Rows, and the size with which 90 % of the intervals hold what is measured on the tables for design of
-# chapter 15, as model_error in tools/study.py finds it. The tables that judge had no part in it.
+# chapter 15, as rbal.studies.tables.model_error finds it. The tables that judge had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
 OFF = 0.03  # a prediction further than this from the check, and than three standard errors, disagrees with it
 SHARED = 2.0  # standard errors that all predictions together may be off by, which is one question and not ten

@@ -1,26 +1,15 @@
-"""Long experiments of the book, as trials for :func:`rbal.experiments.run`, and what they gave.
+"""Experiments that take longer than a page of the book may, and what they gave.
 
-The results come with the package, so that a chapter can draw hours of computing in a second. The same trial, at a
-smaller size, is run in the chapter itself, and ``make study-sampling`` runs all of it.
+Each study is one module, whose docstring says how it runs, how it resumes and where it is stored: ``_sampling``
+(chapter 13), ``_log_z`` (chapter 12), ``_deep`` (chapter 14, with PyTorch) and the package ``tables`` (chapter 15).
+``python -m rbal.studies NAME`` runs one of them, or what is missing of it; the targets ``study-…`` and ``deep`` of make
+call it. The results come with the package, so that a chapter can draw hours of computing in a second: :func:`stored`
+reads them.
 """
 
-from ._sampling import (
-    MINORITIES,
-    MIXINGS,
-    N_MAJORITY,
-    N_TEST,
-    QUICK,
-    RESULTS,
-    STRATEGIES,
-    Clustered,
-    at_best,
-    clustered,
-    holm,
-    paired,
-    sampling,
-    stored,
-    tidy,
-)
+from ._compare import Clustered, at_best, clustered, holm, paired
+from ._sampling import MINORITIES, MIXINGS, N_MAJORITY, N_TEST, QUICK, STRATEGIES, sampling, tidy
+from ._stored import RESULTS, stored
 
 __all__ = [
     "MINORITIES",

@@ -1,21 +1,26 @@
-"""The study of the chapter on likelihood-informed sampling, and how studies are judged."""
+"""The study of chapter 13: an imbalanced set of digits, balanced in every way, and an SVM for each.
 
+How it runs: ``make study-sampling``, half an hour of two cores. One trial is one set of digits of each size.
+How it resumes: every trial is kept in the store as it comes, and is not run again.
+Where it is stored: ``sampling.csv``, written anew after each round, once there are as many trials as it holds.
+"""
+
+import functools
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from imblearn.over_sampling import SMOTE, SMOTEN
-from scipy.stats import t
 from sklearn.svm import LinearSVC
+from tqdm.auto import trange
 
-from .._support.validation import number, one_of, positive_int, real_array
+from .. import experiments
+from .._support.validation import one_of, positive_int
+from ..datasets.images import load_mnist
 from ..experiments._train import measured
 from ..rbm import RBM
-from ..samplers import RBMSMOTE, LikelihoodInformedSampler
+from ._stored import RESULTS, WORK, renew
 
-RESULTS = Path(__file__).parent / "_results"
-
+SEED = 13
 #: Ways to restore balance: how the minority grows, and how the majority shrinks.
 STRATEGIES = {
     "random": ("copies", "random"),
@@ -112,6 +117,10 @@ def _seen(name, tested):
 
 def _samplers(rbm, steps, random_state):
     """Samplers by the names that STRATEGIES uses."""
+    from imblearn.over_sampling import SMOTE, SMOTEN
+
+    from ..samplers import RBMSMOTE, LikelihoodInformedSampler
+
     seed = {"random_state": random_state}
     lis = {"rbm": rbm, "steps": steps, "n_states": 2, **seed}
     return {
@@ -127,8 +136,9 @@ def _samplers(rbm, steps, random_state):
 
 def _of(label, sampler, X, y, n):
     """n samples of one class, its own first."""
-    # SMOTE interpolates, and keeps the type
-    X = X.astype(float) if isinstance(sampler, SMOTE) else X
+    from imblearn.over_sampling import SMOTE
+
+    X = X.astype(float) if isinstance(sampler, SMOTE) else X  # SMOTE interpolates, and keeps the type
     Z, labels = sampler.set_params(sampling_strategy={label: n}).fit_resample(X, y)
     return Z[labels == label]
 
@@ -163,161 +173,18 @@ def tidy(table):
     return pd.DataFrame(rows, columns=["P", "trial", "strategy", "mixing", "ba", "auc"])
 
 
-def paired(table, to="random", metric="ba"):
-    """Differences between strategies on the same sets, with a test of each.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        In the form of :func:`tidy`.
-    to : str
-        Strategy that all others are compared with, at the same P and mixing.
-    metric : {"ba", "auc"}
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row a P, mixing and strategy: ``difference``, its standard error ``se``, the number ``n`` of sets, the
-        p-value ``p`` of a paired t-test, and ``p_holm``, corrected by Holm's method for all rows of the table. Rows
-        where the two are the same by construction are left out.
-    """
-    one_of("metric", metric, ("ba", "auc"))
-    wide = table.dropna(subset="mixing").pivot(index=["P", "mixing", "trial"], columns="strategy", values=metric)
-    one_of("to", to, tuple(wide))
-    gaps = wide.drop(columns=to).sub(wide[to], axis=0).melt(ignore_index=False, value_name="difference")
-    return _tests(gaps.dropna().groupby(["P", "mixing", "strategy"])["difference"])
+OPTIONS = {
+    "--trials": {"type": int, "help": "realisations of each size (%(default)s)"},
+    "--n-jobs": {"type": int, "help": "workers (%(default)s)"},
+    "--store": {"type": Path, "help": "file that keeps every trial (%(default)s)"},
+    "--out": {"type": Path, "help": "folder of results (that of the package)"},
+}
 
 
-def at_best(table, to="random", metric="ba"):
-    """Differences between strategies, each at the mixing that is best for it.
-
-    The mixing is chosen on every other set and the difference is measured on the sets between, and the other way
-    round, so that choosing the highest of several noisy means brings no advantage.
-
-    Parameters
-    ----------
-    table, to, metric
-        As in :func:`paired`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As from :func:`paired`, without ``mixing``.
-    """
-    one_of("metric", metric, ("ba", "auc"))
-    one_of("to", to, tuple(table.strategy.unique()))
-    rows = []
-    for P, part in table.dropna(subset="mixing").groupby("P"):
-        wide = part.pivot(index="trial", columns=["strategy", "mixing"], values=metric)
-        for odd in (0, 1):
-            half = wide.index.to_numpy() % 2 == odd
-            chosen = wide[~half].mean().groupby("strategy").idxmax()
-            best = wide.loc[half, list(chosen)].droplevel("mixing", axis=1)
-            gaps = best.drop(columns=to).sub(best[to], axis=0)
-            rows.append(gaps.melt(value_name="difference").assign(P=P))
-    return _tests(pd.concat(rows).dropna().groupby(["P", "strategy"])["difference"])
-
-
-def _tests(gaps):
-    """Mean of each group of differences, t-test against zero, and Holm's correction for all of them."""
-    rows = gaps.agg(difference="mean", se="sem", n="size")[gaps.agg(lambda x: x.abs().max()) > 0].reset_index()
-    rows["p"] = 2 * t.sf(np.abs(rows.difference / rows.se), rows.n - 1)
-    rows["p_holm"] = holm(rows.p)
-    return rows
-
-
-def holm(p):
-    """Holm's correction of p-values for their number.
-
-    Parameters
-    ----------
-    p : (n,) array
-        One p-value a test.
-
-    Returns
-    -------
-    (n,) array
-        The share of families of n true null hypotheses in which any test would look as significant as this one, at
-        most.
-
-    Examples
-    --------
-    >>> holm([0.03, 0.01, 0.5])
-    array([0.06, 0.03, 0.5 ])
-    """
-    p = real_array("p", p)
-    if p.ndim != 1 or not np.all((p >= 0.0) & (p <= 1.0)):
-        raise ValueError(f"p must be a list of probabilities, got {p}")
-    order = np.argsort(p, kind="stable")
-    held = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return held[np.argsort(order, kind="stable")]
-
-
-class Clustered(NamedTuple):
-    """Mean of differences that come in groups, and a test of it against zero."""
-
-    mean: float  # over all differences, each with the same weight
-    se: float  # standard error, of groups that are independent of each other
-    low: float  # ends of the confidence interval
-    high: float
-    p: float  # two-sided
-    n: int  # differences
-    sources: int  # groups
-
-
-def clustered(differences, source, level=0.95):
-    r"""Mean of paired differences, tested against zero, where those of one source are not independent.
-
-    Two tables cut from one set of measurements tend to err on the same side. An error that counts them as two is too
-    small. Here only sources are taken to be independent: with :math:`e_g` the sum, over a source, of deviations from
-    the mean, the squared error of the mean of n differences from G sources is
-    :math:`\frac{G}{G-1}\sum_g e_g^2/n^2`, and the mean over its error is compared with Student's t of G - 1 degrees
-    of freedom.
-
-    Parameters
-    ----------
-    differences : (n,) array
-        One a table: what one rule gives less what another gives.
-    source : (n,) sequence
-        Where each comes from; at least two are different.
-    level : float
-        Of the confidence interval.
-
-    Returns
-    -------
-    Clustered
-        ``mean, se, low, high, p, n, sources``. Where all differences are zero, p is 1.
-
-    Examples
-    --------
-    >>> found = clustered([0.02, 0.03, -0.01, 0.01], ["wine", "wine", "glass", "yeast"])
-    >>> print(f"{found.mean:.4f} ± {found.se:.4f}, p = {found.p:.2f}")
-    0.0125 ± 0.0103, p = 0.35
-    """
-    d, level = real_array("differences", differences), number("level", level, 0.0, 1.0, open_low=True)
-    names, group = np.unique(np.asarray(source), return_inverse=True)
-    if d.ndim != 1 or d.shape != group.shape:
-        raise ValueError(f"source must name the source of each difference, got {group.size} for {d.size}")
-    if len(names) < 2:
-        raise ValueError(f"source must name at least two sources, got {len(names)}")
-    n, G, mean = len(d), len(names), float(d.mean())
-    e = np.bincount(group, d - mean)
-    se = float(np.sqrt(G / (G - 1) * np.sum(e**2)) / n)
-    reach = float(t.ppf(0.5 + 0.5 * level, G - 1)) * se
-    p = float(2.0 * t.sf(abs(mean) / se, G - 1)) if se > 0.0 else float(mean == 0.0)
-    return Clustered(mean, se, mean - reach, mean + reach, p, n, G)
-
-
-def stored(name):
-    """Results of a study that come with the package.
-
-    Parameters
-    ----------
-    name : {"sampling"}
-
-    Returns
-    -------
-    pandas.DataFrame
-        In the form of :func:`tidy`.
-    """
-    return pd.read_csv(RESULTS / f"{one_of('name', name, ('sampling',))}.csv")
+def run(trials=100, n_jobs=1, store=WORK / "sampling.jsonl", out=RESULTS):
+    """Run one trial of each size after the other, or what is missing of them, and write the table."""
+    store.parent.mkdir(parents=True, exist_ok=True)
+    trial = functools.partial(sampling, data=load_mnist("five", n_test=N_TEST))
+    for done in trange(1, trials + 1):
+        table = experiments.run(trial, {"P": MINORITIES}, done, SEED, store=store, n_jobs=n_jobs, progress=False)
+        renew(out / "sampling.csv", tidy(table))

@@ -26,12 +26,12 @@ def package(tmp_path):
     (tmp_path / "rbal" / "a.py").write_text("x = 1\n")
     (tmp_path / "rbal" / "style.txt").write_text("blue\n")
     (tmp_path / "requirements.lock").write_text("numpy==1\n")
-    (tmp_path / "book" / "_data").mkdir(parents=True)
-    (tmp_path / "book" / "_data" / "study.csv").write_text("1\n")
+    (tmp_path / "rbal" / "_results").mkdir()
+    (tmp_path / "rbal" / "_results" / "study.csv").write_text("1\n")
     return tmp_path
 
 
-@pytest.mark.parametrize("changed", ["rbal/a.py", "rbal/style.txt", "requirements.lock", "book/_data/study.csv"])
+@pytest.mark.parametrize("changed", ["rbal/a.py", "rbal/style.txt", "requirements.lock", "rbal/_results/study.csv"])
 def test_the_key_follows_what_it_depends_on(package, changed):
     import digest
 

@@ -1,4 +1,4 @@
-"""The tables of the study in chapter 15, chosen by rules that were written down before any result was seen.
+"""The tables of the study, chosen by rules that were written down before any result was seen.
 
 A source is one published set of measurements. Left out are sets that a program or a rule wrote (banana, ring, twonorm,
 monk-2, led7digit; the enumerated games and decision rules car, nursery, chess, kr-vs-k, poker, tic-tac-toe, balance;
@@ -79,23 +79,23 @@ class Table(NamedTuple):
     y: np.ndarray  # +1 for the minority, -1
 
 
-def tables(sources=SOURCES):
+def names(sources=SOURCES):
     """Names of all tables of the given sources, in order; without the packages only those of scikit-learn."""
     return [f"{source} {label}" for source in sources if available(source) for label in _positives(source)]
 
 
-def source(name):
+def source_of(name):
     """Source of a table: the first word of its name. Two tables of one source share rows, columns and their flaws."""
     return name.split(" ", 1)[0]
 
 
-def role(name):
+def role_of(name):
     """Whether a table is for "design" or to "judge": a matter of its source's name alone."""
-    return "design" if _lot(source(name), "role") % 3 == 0 else "judge"
+    return "design" if _lot(source_of(name), "role") % 3 == 0 else "judge"
 
 
 @functools.cache
-def table(name):
+def table_of(name):
     """One table, by its name."""
     source, label = name.split(" ", 1)
     X, labels = _cut(source)

@@ -1,36 +1,34 @@
-"""The experiments of chapter 14: python tools/deep.py [--paper] [--parts networks features heads], or `make deep`.
+"""The study of chapter 14: networks on two classes of CIFAR-10, imbalanced and balanced, and heads on their features.
 
-``networks`` fine-tunes ResNet-50 on two classes of CIFAR-10, imbalanced and balanced, for several seeds. ``features``
-computes what the frozen network, and a small one that is trained from scratch, make of all images. ``heads`` trains
-heads on those features: with every remedy for imbalance, and against the share of positives.
+``networks`` fine-tunes ResNet-50, imbalanced and balanced, for several seeds. ``features`` computes what the frozen
+network, and a small one that is trained from scratch, make of all images. ``heads`` trains heads on those features:
+with every remedy for imbalance, and against the share of positives. The defaults are what the book shows; ``--paper``
+is the setting of the paper, for a machine with a graphics card (give it another --work and --out).
 
-What is finished is kept in the working folder and not done again, a training goes on after its last epoch, and the
-folder of results is brought up to date whenever something is new. More epochs, seeds or trials than before cost only
-what is new. The defaults are what the book shows; ``--paper`` is the setting of the paper, for a machine with a
-graphics card (give it another --work and --out).
+How it runs: ``make deep``, hours; it needs PyTorch.
+How it resumes: what is finished is kept in the working folder and not done again, and a training goes on after its last
+epoch. More epochs, seeds or trials than before cost only what is new.
+Where it is stored: the tables and arrays ``deep/…``, brought up to date whenever something is new.
 """
 
-import argparse
 import dataclasses
 import json
 import os
 import platform
-import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 from threadpoolctl import threadpool_limits
 
-import rbal
-from rbal import deep, experiments
-from rbal._support.files import atomic
-from rbal.datasets import _fetch, images
-from rbal.samplers import RandomMixSampler
+from .. import __version__, deep, experiments
+from .._support.files import atomic
+from ..datasets import _fetch, images
+from ..learners import LinearSVM
+from ..samplers import RandomMixSampler
+from ._stored import RESULTS, WORK, write
 
-ROOT = Path(__file__).resolve().parent.parent
 MIXINGS = {"undersampling": 0.0, "mixed": 0.5, "oversampling": 1.0}
 REMEDIES = ("as is", *MIXINGS, "class weights")
 NETWORKS = ("as is", "balanced", *MIXINGS, "class weights")  # in the order in which they are trained
@@ -66,7 +64,7 @@ PAPER = {"negatives": 25_000, "epochs": 100, "lr": 1e-5, "seeds": 1}
 
 
 class Study:
-    """Data, settings and folders of one run of this script."""
+    """Data, settings and folders of one run."""
 
     def __init__(self, data, settings, work, out, build=deep.load_resnet50, strategies=NETWORKS):
         self.settings, self.work, self.out = settings, Path(work), Path(out)
@@ -110,26 +108,24 @@ class Study:
 
     def store(self, name, arrays):
         """Write arrays to the folder of results."""
-        self.out.mkdir(parents=True, exist_ok=True)
         _fetch.save_arrays(self.out / name, arrays, compressed=True)
 
     def table(self, name, frame):
         """Write a table to the folder of results."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        with atomic(self.out / name) as file:
-            frame.to_csv(file, index=False, float_format="%.5f", lineterminator="\n")
+        write(self.out / name, frame, float_format="%.5f")
 
     def about(self, **news):
         """Say how the results were made."""
+        import torch
+
         path = self.out / "about.json"
         told = json.loads(path.read_text()) if path.exists() else {}
         told |= {
             "settings": dataclasses.asdict(self.settings),
-            "versions": {"rbal": rbal.__version__, "torch": torch.__version__, "numpy": np.__version__},
+            "versions": {"rbal": __version__, "torch": torch.__version__, "numpy": np.__version__},
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, torch on {torch.get_num_threads()}",
             **news,
         }
-        self.out.mkdir(parents=True, exist_ok=True)
         with atomic(path) as file:
             file.write((json.dumps(told, indent=1) + "\n").encode())
 
@@ -202,7 +198,7 @@ def collect(study, rows, scores):
         if seed == "0":
             kept[f"{name}/components"] = components(scores[f"{name}/last"], 50).astype(np.float16)
     study.table("networks.csv", pd.DataFrame(finals))
-    study.store("networks.npz", kept)
+    study.store("scores.npz", kept)
     study.about()
 
 
@@ -327,7 +323,7 @@ def logistic(X, y, sample_weight=None):
     """Logistic regression with a ridge, fitted in the span of the samples, where its weights are."""
     axes, rows = np.linalg.qr(X.T)
     n, D = axes.shape[1], axes.shape[0]
-    clf = rbal.LinearSVM(lam=RIDGE, loss="logistic").fit(np.sqrt(n / D) * rows.T, y, sample_weight)
+    clf = LinearSVM(lam=RIDGE, loss="logistic").fit(np.sqrt(n / D) * rows.T, y, sample_weight)
     clf.J_, clf.n_features_in_ = axes @ clf.J_, D
     return clf
 
@@ -363,28 +359,30 @@ def remedied_head(rng, bench, strategy, head, draw):
 PARTS = {"networks": networks, "features": features, "heads": heads}
 
 
-def main(arguments=None):
-    """Run what is asked for, part by part."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for field in dataclasses.fields(Settings):
-        parser.add_argument(f"--{field.name.replace('_', '-')}", type=field.type, help=f"({field.default})")
-    parser.add_argument("--paper", action="store_true", help="all images, 100 epochs: hours on a graphics card")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
-    parser.add_argument("--strategies", nargs="+", choices=NETWORKS, default=NETWORKS)
-    parser.add_argument("--work", type=Path, default=ROOT / "_build" / "deep", help="folder of checkpoints")
-    parser.add_argument("--out", type=Path, default=ROOT / "book" / "_data" / "deep", help="folder of results")
-    parser.add_argument("--threads", type=int, help="of torch; by default as many as there are cores")
-    options = vars(parser.parse_args(arguments))
-    if options["threads"]:
-        torch.set_num_threads(options["threads"])
-    given = {f.name: options[f.name] for f in dataclasses.fields(Settings) if options[f.name] is not None}
-    settings = Settings(**{**(PAPER if options["paper"] else {}), **given})
-    data = images.load_cifar10(n_test=10_000)
-    study = Study(data, settings, options["work"], options["out"], strategies=options["strategies"])
-    for part in options["parts"]:
-        with threadpool_limits(options["threads"]):
+OPTIONS = {
+    **{
+        f"--{field.name.replace('_', '-')}": {"type": field.type, "help": f"({field.default})"}
+        for field in dataclasses.fields(Settings)
+    },
+    "--paper": {"action": "store_true", "help": "all images, 100 epochs: hours on a graphics card"},
+    "--parts": {"nargs": "+", "choices": PARTS},
+    "--strategies": {"nargs": "+", "choices": NETWORKS},
+    "--work": {"type": Path, "help": "folder of checkpoints (%(default)s)"},
+    "--out": {"type": Path, "help": "folder of results (that of the package)"},
+    "--threads": {"type": int, "help": "of torch; by default as many as there are cores"},
+}
+
+
+def run(
+    paper=False, parts=tuple(PARTS), strategies=NETWORKS, work=WORK / "deep", out=RESULTS, threads=None, **settings
+):
+    """Run what is asked for, part by part; ``settings`` are fields of ``Settings`` that differ from their defaults."""
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)
+    settings = Settings(**{**(PAPER if paper else {}), **settings})
+    study = Study(images.load_cifar10(n_test=10_000), settings, work, out / "deep", strategies=strategies)
+    for part in parts:
+        with threadpool_limits(threads):
             PARTS[part](study)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

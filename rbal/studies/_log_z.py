@@ -1,10 +1,9 @@
-"""Whether the error bars of RBM.log_partition hold: six trained machines, ten seeds each; or what is missing of it.
+"""Whether the error bars of RBM.log_partition hold: six trained machines, ten seeds each.
 
-    python tools/log_z_study.py [--store _build/log_z]
-
-It stands here and not in benchmarks/, which measure speed. Results are kept in the store as they come, so that an
-interrupted run goes on where it stopped. The table rbal/studies/_results/log_z.csv is written anew after each machine,
-once there are as many rows as it holds; tests/studies/test_log_z_study.py reads it.
+How it runs: ``make study-log-z``, half an hour. It stands here and not in benchmarks/, which measure speed.
+How it resumes: trained machines and results are kept in the store as they come, and are not computed again.
+Where it is stored: ``log_z.csv``, written anew after each machine, once there are as many rows as it holds;
+tests/studies/test_log_z_study.py reads it.
 
 The first four machines have a layer that can be enumerated, so that their log Z is exact. What is tested is annealing
 all the same, with the defaults of ``log_partition``, which would enumerate.
@@ -27,11 +26,7 @@ machine is trained for 100 epochs instead of 250, to save time. The second, four
 first and third were seen with other seeds of annealing; all seeds here are new.
 """
 
-import argparse
 import inspect
-import json
-import os
-import time
 import warnings
 from pathlib import Path
 
@@ -40,17 +35,17 @@ import pandas as pd
 from scipy.stats import t
 from sklearn.exceptions import ConvergenceWarning
 
-import rbal
-from rbal import studies
-from rbal.datasets import images, lattice
-from rbal.rbm._machine import serial_products
-from rbal.rbm._partition import annealed, bridged, enumerable, enumerated, path_to, there_and_back
+from .. import experiments
+from ..datasets import images, lattice
+from ..rbm import RBM
+from ..rbm._machine import serial_products
+from ..rbm._partition import annealed, bridged, enumerable, enumerated, path_to, there_and_back
+from ._stored import RESULTS, WORK, renew
 
-ROOT = Path(__file__).resolve().parent.parent
-TABLE = studies.RESULTS / "log_z.csv"
 SEEDS = range(7600, 7610)
 REFERENCE_SEEDS = range(8300, 8304)
 LONGER = 10  # times the inverse temperatures of the largest effort
+TRAINED = {}  # machines by name, where a trial finds them: a store knows a trial by the names in its cell
 COLUMNS = ["machine", "units", "reference", "reference_error", "seed", "value", "error", "reliable", "covered"]
 
 
@@ -81,43 +76,9 @@ MACHINES = {
 }
 
 
-class Store:
-    """Trained machines and results by name, in a folder; a file appears when it is complete."""
-
-    def __init__(self, folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.file = folder, folder / "results.json"
-        self.results = json.loads(self.file.read_text()) if self.file.exists() else {}
-
-    def machine(self, name):
-        """The machine of this name, trained when it is not there."""
-        path = self.folder / f"{list(MACHINES).index(name)}.npz"
-        if not path.exists():
-            data, params = MACHINES[name]
-            rbal.RBM(progress=False, **params).fit(data()).save(path)
-        return rbal.RBM.load(path)
-
-    def result(self, key, compute):
-        """Result of this name, computed when it is not there."""
-        if key not in self.results:
-            began = time.process_time()
-            result = list(compute())
-            self.results[key] = [*result, round(time.process_time() - began, 1)]
-            replace(self.file, json.dumps(self.results, indent=1))
-            print(key, result[:3], self.results[key][-1], flush=True)
-        return self.results[key]
-
-
-def replace(path, text):
-    """Write a file in one go."""
-    part = path.with_suffix(".part")
-    part.write_text(text)
-    os.replace(part, path)
-
-
 def defaults():
     """Default settings of ``log_partition``."""
-    parameters = inspect.signature(rbal.RBM.log_partition).parameters
+    parameters = inspect.signature(RBM.log_partition).parameters
     return {name: parameters[name].default for name in ("n_chains", "n_betas", "max_betas")}
 
 
@@ -126,20 +87,28 @@ def starts(rbm):
     return rbm._training.machine.visible.decode(rbm._training.visible_chains)
 
 
-def estimate(rbm, seed):
-    """What ``log_partition`` gives by default, by annealing in any case."""
-    machine, base, settings = rbm._training.machine, rbm._training.base, defaults()
-    if enumerable(machine):
-        log_z = annealed(machine, base, starts(rbm), *settings.values(), np.random.default_rng(seed))
+def estimate(rng, machine, number):
+    """What ``log_partition`` gives by default for a seed, by annealing in any case. It draws from that seed alone."""
+    rbm = TRAINED[machine]
+    if enumerable(rbm._training.machine):
+        training, rng = rbm._training, np.random.default_rng(number)
+        log_z = annealed(training.machine, training.base, starts(rbm), *defaults().values(), rng)
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            log_z = rbm.log_partition(random_state=seed)
-    return log_z.value, log_z.error, bool(log_z.reliable)
+            log_z = rbm.log_partition(random_state=number)
+    return {"value": log_z.value, "error": log_z.error, "reliable": bool(log_z.reliable)}
 
 
-def long_run(rbm, k):
+def exact(rng, machine):
+    """Log Z of a machine that can be enumerated."""
+    value, error = enumerated(TRAINED[machine]._training.machine)[:2]
+    return {"value": value, "error": error}
+
+
+def long_run(rng, machine, k):
     """One of the long runs of a machine, from its share of the persistent chains."""
+    rbm = TRAINED[machine]
     path, rng = path_to(rbm._training.machine, rbm._training.base), np.random.default_rng(REFERENCE_SEEDS[k])
     some = starts(rbm)[k :: len(REFERENCE_SEEDS)]
     n_betas = LONGER * defaults()["max_betas"]
@@ -147,16 +116,36 @@ def long_run(rbm, k):
         features = path.machine.gibbs(path.machine.visible.encode(some, np.float32), n_betas // LONGER, rng)
         _, forward, reverse = there_and_back(path, features, n_betas, rng, rounds=1)
     log_z = bridged(forward, reverse, np.arange(len(some)))
-    return log_z.value + float(path.log_z()), log_z.error, bool(log_z.reliable), forward.tolist(), reverse.tolist()
+    return {"value": log_z.value + float(path.log_z()), "error": log_z.error}
 
 
-def reference(store, name, rbm):
+def reference(name, store):
     """Log Z of a machine and its error: exact, or the mean of the long runs."""
-    if enumerable(rbm._training.machine):
-        return store.result(f"{name}: exact", lambda: enumerated(rbm._training.machine)[:2])[:2]
-    runs = [store.result(f"{name}: long run {k}", lambda k=k: long_run(rbm, k)) for k in range(len(REFERENCE_SEEDS))]
-    values, n = np.array([run[0] for run in runs]), len(runs)
+    if enumerable(TRAINED[name]._training.machine):
+        return kept(exact, store, machine=[name])[["value", "error"]].iloc[0]
+    values = kept(long_run, store, machine=[name], k=range(len(REFERENCE_SEEDS)))["value"].to_numpy()
+    n = len(values)
     return values.mean(), t.ppf(0.975, n - 1) / 1.96 * values.std(ddof=1) / np.sqrt(n)
+
+
+def kept(trial, store, **grid):
+    """Results of a trial, computed where the store does not hold them."""
+    return experiments.run(trial, grid, trials=1, store=store / f"{trial.__name__}.jsonl", n_jobs=1)
+
+
+def rows(name, store):
+    """Rows of the table for one machine, which is trained where the store does not hold it."""
+    path = store / f"{list(MACHINES).index(name)}.npz"
+    if not path.exists():
+        data, params = MACHINES[name]
+        RBM(progress=False, **params).fit(data()).save(path)
+    TRAINED[name] = RBM.load(path)
+    table = kept(estimate, store, machine=[name], number=SEEDS).drop(columns="seed").rename(columns={"number": "seed"})
+    visible, hidden = TRAINED[name]._training.machine[:2]
+    table["units"] = f"{visible.n} x {hidden.n}"
+    table["reference"], table["reference_error"] = reference(name, store)
+    table["covered"] = covered(table)
+    return table[COLUMNS]
 
 
 def covered(table, with_reference=True):
@@ -186,25 +175,18 @@ def summary(table):
     return pd.DataFrame(rows).T
 
 
-def main():
-    """Run what is missing, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--store", type=Path, default=ROOT / "_build" / "log_z", help="keeps machines and results")
-    store = Store(parser.parse_args().store)
-    rows = []
+OPTIONS = {
+    "--store": {"type": Path, "help": "folder that keeps machines and results (%(default)s)"},
+    "--out": {"type": Path, "help": "folder of results (that of the package)"},
+}
+
+
+def run(store=WORK / "log_z", out=RESULTS):
+    """Run what is missing, machine by machine, and write the table."""
+    store.mkdir(parents=True, exist_ok=True)
+    parts = []
     for name in MACHINES:
-        rbm = store.machine(name)
-        visible, hidden = rbm._training.machine[:2]
-        runs = [store.result(f"{name}: seed {seed}", lambda seed=seed: estimate(rbm, seed)) for seed in SEEDS]  # noqa: B023
-        known = reference(store, name, rbm)
-        units = f"{visible.n} x {hidden.n}"
-        rows += [[name, units, *known, seed, *run[:3], None] for seed, run in zip(SEEDS, runs, strict=True)]
-        table = pd.DataFrame(rows, columns=COLUMNS)
-        table["covered"] = covered(table)
-        if not TABLE.exists() or len(table) >= len(pd.read_csv(TABLE)):
-            replace(TABLE, table.round(5).to_csv(index=False))
+        parts.append(rows(name, store))
+        table = pd.concat(parts, ignore_index=True)
+        renew(out / "log_z.csv", table)
     print(summary(table).round(3).to_string())
-
-
-if __name__ == "__main__":
-    main()
