@@ -11,5 +11,9 @@ oversampling. To the theory a sample that is there c times is one sample whose l
 from ._compare import compare
 from ._mixing import BestMixing, balanced, best_mixing, imbalanced, mix
 from ._records import REMEDIES, Remedy, register
+from ._window import Window, window
 
-__all__ = ["REMEDIES", "BestMixing", "Remedy", "balanced", "best_mixing", "compare", "imbalanced", "mix", "register"]
+__all__ = [
+    "REMEDIES", "BestMixing", "Remedy", "Window",
+    "balanced", "best_mixing", "compare", "imbalanced", "mix", "register", "window",
+]  # fmt: skip
