@@ -35,6 +35,7 @@ def seed(text):
 def parser():
     """Parser of the command line."""
     from . import __version__
+    from .losses import trained
     from .metrics._records import goals
 
     main = argparse.ArgumentParser(prog="rbal", description="Learning from imbalanced classes.")
@@ -55,7 +56,7 @@ def parser():
     add("--metric", default="ba", choices=goals(), help="what counts (ba)")
     add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
     add("--C", type=float, default=1.0, help="inverse ridge of the classifier, as in scikit-learn (1)")
-    add("--loss", default="hinge", choices=("hinge", "squared_hinge", "logistic"), help="of the classifier (hinge)")
+    add("--loss", default="hinge", choices=trained(), help="of the classifier (hinge)")
     add("--categorical", nargs="+", default=[], metavar="COLUMN", help="columns of numbers that are categories")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     add(

@@ -5,6 +5,13 @@ point of the user's classifier under each remedy, and says which one to take, ho
 it.
 """
 
-from ._advise import LOSSES, Advice, advise, advise_file
+from ..losses import trained
+from ._advise import Advice, advise, advise_file
 
-__all__ = ["LOSSES", "Advice", "advise", "advise_file"]
+__all__ = ["Advice", "advise", "advise_file"]
+
+
+def __getattr__(name):
+    if name == "LOSSES":
+        return trained()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

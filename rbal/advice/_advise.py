@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._support.validation import flag, number, one_of, positive_int, seeded
+from ..losses import LOSSES, trained
 from ..metrics._records import goals, named
 from . import _page, _report, _table
 from ._judgement import predict, verify
 from ._remedies import Setting
 
-LOSSES = ("hinge", "squared_hinge", "logistic")
 C_RANGE = 1e-10, 1e10  # beyond it nothing changes but rounding
 
 
@@ -189,8 +189,8 @@ def advise(
         the mean cost of an error, or what else is registered in :data:`rbal.metrics.METRICS`.
     C : float
         Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10.
-    loss : {"hinge", "squared_hinge", "logistic"}
-        Loss of the classifier: a linear SVM, the default of LinearSVC, or logistic regression.
+    loss : {"hinge", "squared_hinge", "square", "logistic"}
+        Loss of the classifier: a linear SVM, the default of LinearSVC, a ridge classifier, or logistic regression.
     costs : (float, float), optional
         Cost of a missed positive and of a false alarm, for ``metric="cost"``.
     positive : label, optional
@@ -252,7 +252,7 @@ def advise(
     class weights     0.81   0.82
     """
     _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = (32 if loss == "logistic" else 128) if draws is None else draws
+    draws = _draws(loss) if draws is None else draws
     options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
     data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
@@ -323,7 +323,7 @@ def advise_file(
     from ._reading import read
 
     _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = (32 if loss == "logistic" else 128) if draws is None else draws
+    draws = _draws(loss) if draws is None else draws
     options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         data = read(
@@ -336,6 +336,11 @@ def advise_file(
     return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
 
 
+def _draws(loss):
+    """Draws of the moments by default: fewer where each saddle point takes quadratures."""
+    return 128 if LOSSES[one_of("loss", loss, trained())].widest == np.inf else 32
+
+
 def _strict(random_state, **switches):
     """Refuse what only looks like a seed or a truth value."""
     seeded("random_state", random_state)
@@ -346,7 +351,7 @@ def _strict(random_state, **switches):
 def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
     """What a setting takes beside the sizes."""
     one_of("metric", metric, goals())
-    one_of("loss", loss, LOSSES)
+    one_of("loss", loss, trained())
     C = number("C", C, *C_RANGE)
     if model_error is not None:
         number("model_error", model_error, 0.0)

@@ -7,9 +7,11 @@ import html
 import io
 import re
 
+from ..losses import LOSSES
 from ..strategies import REMEDIES
 from . import _report
-from ._report import LEARNERS, clean, doing, explain, remedy, summary, title
+from ._pipeline import learner
+from ._report import clean, doing, explain, remedy, summary, title
 
 MOST_NAMES = 20  # columns that are listed in the code; of more, the label is left out instead
 INK, BAND = "#222221", "#ebebeb"  # of the figure, to be told by the page: it may be dark
@@ -57,7 +59,7 @@ def _verdict(advice):
 def _expected(advice, wrong):
     """Numbers of the verdict: predicted ones, or measured ones where the theory is wrong."""
     row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
-    what = f"{title(advice)} on new data ({LEARNERS[advice.setting.loss]}, C = {advice.setting.C:g})"
+    what = f"{title(advice)} on new data ({LOSSES[advice.setting.loss].title}, C = {advice.setting.C:g})"
     interval = f"{row['low']:.3f} to {row['high']:.3f} is the {advice.level:.0%} interval"
     measured = f"{row['measured']:.3f} ± {row['measured_error']:.3f}" if "measured" in advice.table else ""
     if wrong:
@@ -125,14 +127,15 @@ def probabilities(advice):
     (strategy, _), data = advice.best, advice.data
     share, odds = data.n_pos / (data.n_pos + data.n_neg), data.n_pos / data.n_neg
     how = "with class weights" if REMEDIES[strategy].weights else "on resampled rows" * REMEDIES[strategy].samples
-    if advice.setting.loss == "logistic":
+    if hasattr(learner(advice.setting.loss, advice.setting.C), "predict_proba"):
         said = (
             f"Trained {how}, the probabilities of predict_proba are"
             if how
             else "The probabilities of predict_proba are"
         )
     else:
-        said = "A linear SVM gives scores (decision_function), not probabilities. Probabilities fitted to them"
+        said = f"A {LOSSES[advice.setting.loss].title} gives scores (decision_function), not probabilities. "
+        said += "Probabilities fitted to them"
         said += f" {how} are" if how else " are"
     if not how:
         return f"{said} those of this table, {share:.1%} of it positive; on another mix of the classes they are off."

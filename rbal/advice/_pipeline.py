@@ -4,12 +4,11 @@ import numpy as np
 from imblearn import FunctionSampler
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, LinearSVC
 
 from .._support.frames import plain
+from ..losses import LOSSES
 from ..samplers import RandomMixSampler
 from ..strategies import REMEDIES
 
@@ -35,12 +34,7 @@ def coding_of(data):
 
 def learner(loss, C, class_weight=None):
     """Linear classifier with this loss and ridge."""
-    if loss == "logistic":
-        return LogisticRegression(C=C, class_weight=class_weight, max_iter=1000)
-    if loss == "squared_hinge":
-        # liblinear puts a ridge on the intercept too; scaled up, it weighs little
-        return LinearSVC(C=C, dual=False, intercept_scaling=30.0, class_weight=class_weight, max_iter=10_000)
-    return SVC(kernel="linear", C=C, class_weight=class_weight, cache_size=500)
+    return LOSSES[loss].estimator(C, class_weight=class_weight)
 
 
 def sampler(mixing, random_state=None):

@@ -6,12 +6,11 @@ import textwrap
 
 import numpy as np
 
+from ..losses import LOSSES
 from ..strategies import REMEDIES
 from ._judgement import displaced
 
 WIDTH = 100  # of the text that the command prints
-
-LEARNERS = {"hinge": "linear SVM", "squared_hinge": "linear SVM with squared hinge", "logistic": "logistic regression"}
 
 
 def remedy(row):
@@ -148,7 +147,7 @@ def summary(advice):
     lines = [
         f"{data.n_pos + data.n_neg:,} rows, {len(data.columns)} columns used ({kinds}; {data.D} features); "
         f"positive: {clean(data.positive)} ({data.n_pos:,}), negative: {clean(data.negative)} ({data.n_neg:,})",
-        f"{LEARNERS[setting.loss]}, C = {setting.C:g}, {'standardised' if data.standardize else 'as they are'}; "
+        f"{LOSSES[setting.loss].title}, C = {setting.C:g}, {'standardised' if data.standardize else 'as they are'}; "
         f"metric: {title(advice)}",
     ]
     if data.imputed:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._support import parallel
 from .._support.validation import flag, number, one_hot_room, one_of, positive_int, seeded, squarable, states, unmasked
-from ..losses import LOSSES
+from ..losses import LOSSES, trained
 from ._perceptron import Problem
 
 
@@ -278,7 +278,7 @@ class LinearSVM(_LinearClassifier):
 
     def _train(self, features, signs, weight):
         lam = number("lam", self.lam, 0.0, open_low=True)
-        loss = LOSSES[one_of("loss", self.loss, [name for name, loss in LOSSES.items() if loss.estimator])]
+        loss = LOSSES[one_of("loss", self.loss, trained())]
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         flag("fit_bias", self.fit_bias)
         if self.loss == "hinge" and not self.fit_bias:
@@ -290,7 +290,9 @@ class LinearSVM(_LinearClassifier):
         options = {"fit_bias": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
         solver = parallel.aside(loss.estimator(1.0 / lam, **options).fit, *mirrored, sample_weight=weights)
         J = solver.coef_.ravel()
-        self.n_iter_ = int(np.max(solver.n_iter_)) if np.any(solver.n_iter_) else 1  # Ridge has a closed form
+        self.n_iter_ = (
+            int(np.max(solver.n_iter_)) if np.any(solver.n_iter_) else 1
+        )  # a ridge has a closed form
         self.b_ = -float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
         u = signs * (features @ J - self.b_)
         self.objective_ = float(weight @ loss.value(u, loss.margin) + 0.5 * lam * J @ J)

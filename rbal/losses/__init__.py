@@ -19,7 +19,7 @@ from ._constraints import EQUALITY, INEQUALITY
 from ._hinge import HINGE, hinge
 from ._logistic import LOGISTIC, logistic
 from ._quadratic import SQUARE, SQUARED_HINGE
-from ._record import LOSSES, Constraint, Law, Loss, register
+from ._record import LOSSES, Constraint, Law, Loss, register, trained
 
 for _loss in (HINGE, SQUARED_HINGE, SQUARE, LOGISTIC):
     register(_loss)
@@ -44,5 +44,5 @@ def expectations(loss, kappa, c, x, mu, q):
 
 __all__ = [
     "EQUALITY", "HINGE", "INEQUALITY", "LOGISTIC", "LOSSES", "SQUARE", "SQUARED_HINGE",
-    "Constraint", "Law", "Loss", "expectations", "hinge", "logistic", "register",
+    "Constraint", "Law", "Loss", "expectations", "hinge", "logistic", "register", "trained",
 ]  # fmt: skip

@@ -68,11 +68,11 @@ def svc(C, fit_bias=True, tol=1e-4, max_iter=10_000, class_weight=None):
     )  # fmt: skip
 
 
-def ridge(C, fit_bias=True, tol=1e-4, max_iter=None):
-    """Ridge regression of scikit-learn on labels ±1."""
-    from sklearn.linear_model import Ridge
+def ridge(C, fit_bias=True, tol=1e-4, max_iter=None, class_weight=None):
+    """Classifier of scikit-learn by ridge regression on labels ±1, which takes no iterations."""
+    from sklearn.linear_model import RidgeClassifier
 
-    return Ridge(alpha=0.5 / C, fit_intercept=fit_bias, tol=tol)
+    return RidgeClassifier(alpha=0.5 / C, fit_intercept=fit_bias, tol=tol, class_weight=class_weight)
 
 
 SQUARED_HINGE = Loss(
@@ -89,7 +89,7 @@ SQUARED_HINGE = Loss(
 )
 SQUARE = Loss(
     name="square",
-    title="ridge regression",
+    title="ridge classifier",
     formula="(κ - u)²",
     value=lambda u, kappa: (kappa - u) ** 2,
     expectations=square,

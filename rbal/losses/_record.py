@@ -9,6 +9,7 @@ from typing import NamedTuple
 from numba import types
 
 from .._support.jit import FLOAT, address, late
+from .._support.records import enter
 
 #: All losses, by the name that ``loss=`` takes.
 LOSSES = {}
@@ -91,9 +92,9 @@ class Loss:
         E[ℓ(prox(u0))].
     force, curvature : compiled function of (κ, c, u)
         -ℓ'(u), from below where it jumps, and ℓ''(u).
-    estimator : function of (C, fit_bias, options), optional
-        Unfitted estimator of scikit-learn that minimises Σ ℓ + ‖J‖²/(2C) at κ = 1, or at κ = 0 for losses with that
-        default; None where there is none, and then the theory alone knows this loss.
+    estimator : function of (C, fit_bias, tol, max_iter, class_weight), optional
+        Unfitted classifier of scikit-learn that minimises Σ ℓ + ‖J‖²/(2C) at the default of κ, where all arguments but
+        C have defaults; None where there is none, and then the theory alone knows this loss.
     constraint : Constraint, optional
         What it becomes where it can vanish on all the data.
     margin : float
@@ -145,13 +146,15 @@ def register(loss):
     Parameters
     ----------
     loss : Loss
+        Its name must be new.
 
     Returns
     -------
     Loss
-        The same.
     """
-    if loss.name in LOSSES:
-        raise ValueError(f"loss {loss.name!r} is known already")
-    LOSSES[loss.name] = loss
-    return loss
+    return enter(LOSSES, Loss, loss)
+
+
+def trained():
+    """Names of the losses that somebody trains."""
+    return tuple(name for name, loss in LOSSES.items() if loss.estimator)

@@ -9,7 +9,8 @@ from matplotlib.collections import PolyCollection
 
 from .. import plotting, saddle
 from .._support.validation import number, one_of
-from ..advice import LOSSES, _report, advise
+from ..advice import _report, advise
+from ..losses import LOSSES, trained
 from . import _table
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._curves import POINTS, SHARES, separable_band
@@ -37,7 +38,7 @@ class OwnDataExplorer(Explorer):
             "label": Dropdown(options=[], description="label column", style=WIDE, layout=ROOM),
             "positive": Dropdown(options=[], description="positive class", style=WIDE, layout=ROOM),
             "loss": Dropdown(
-                options={_report.LEARNERS[name]: name for name in LOSSES}, value=one_of("loss", loss, LOSSES),
+                options={LOSSES[name].title: name for name in trained()}, value=one_of("loss", loss, trained()),
                 description="classifier", style=WIDE, layout=ROOM,
             ),
             "C": FloatLogSlider(

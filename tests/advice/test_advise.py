@@ -256,7 +256,7 @@ def test_either_class_may_be_the_smaller():
     np.testing.assert_allclose(few.tpr, many.tnr, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "square", "logistic"])
 @pytest.mark.parametrize("metric", ["ba", "f1"])
 def test_predictions_are_what_trained_classifiers_score(loss, metric):
     """The scale of the ridge, the weights and the threshold of each loss, by training it."""
