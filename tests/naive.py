@@ -1,5 +1,7 @@
 """Slow, obvious twins of the compiled kernels, in plain numpy and scipy, written from the equations.
 
+Those of lattice proteins and of Potts models stand beside their tests, in tests/datasets.
+
 Conventions of THEORY.md: for class y, u0 ~ N(r/2 - y b, q), u = prox of x·ℓ at u0, f = (u - u0)/x; q̂ and r̂ positive.
 """
 
@@ -335,3 +337,167 @@ def functional_sat(C, delta, L, norm, alpha, kappa, n_zero_sum=0):
         return G_S + sum(alpha[k] * sat_energy(kappa, w, r / 2 - y * b, q) for k, y in enumerate((1.0, -1.0)))
 
     return G
+
+
+# ---- the spherical perceptron
+
+
+def split_by(differences, v):
+    """Part of v orthogonal to the rows of differences (k, D), and the coefficients (k,) of the rest along them."""
+    if not len(differences):
+        return v, np.zeros(0)
+    along = np.linalg.lstsq(differences.T, v, rcond=None)[0]
+    return v - along @ differences, along
+
+
+def landing(X, y, kappa, on, J):
+    """Weights of the norm of J that put samples ``on`` on their margins with one bias, and are closest to J."""
+    differences = X[on[1:]] - X[on[0]]
+    targets = (y * kappa)[on[1:]] - (y * kappa)[on[0]]
+    fixed = np.linalg.pinv(differences) @ targets
+    free, _ = split_by(differences, J)
+    return fixed + free * np.sqrt((J @ J - fixed @ fixed) / (free @ free))
+
+
+def turning(differences, J, pull):
+    """Free part of J, its norm, its multiplier, and the turn of that norm which raises pull·J fastest; its strength."""
+    free, _ = split_by(differences, J)
+    slope, _ = split_by(np.vstack([differences, free]), pull)
+    size, strength = np.linalg.norm(free), np.linalg.norm(slope)
+    return free, size, (pull @ free) / size**2, slope * size / strength, strength
+
+
+def sphere_minimiser(matrix, h, radius):
+    """Minimiser of ½ aᵀ matrix a - h·a on ‖a‖ = radius: (matrix + μ)a = h with μ above minus the least eigenvalue."""
+    lowest = np.linalg.eigvalsh(matrix)[0]
+
+    def solution(log_gap):
+        return np.linalg.solve(matrix + (np.exp(log_gap) - lowest) * np.eye(len(h)), h)
+
+    return solution(brentq(lambda g: np.linalg.norm(solution(g)) - radius, -30.0, 30.0, xtol=1e-14, rtol=1e-14))
+
+
+def admm(X, y, c, kappa, radius, u, dual, steps):
+    """Weights, bias, split margins and dual variables after steps of over-relaxed ADMM on Σ c (κ - u)₊."""
+    penalty, centred = c.mean(), X - X.mean(axis=0)
+    for _ in range(steps):
+        target = y * (u - dual)
+        J = sphere_minimiser(centred.T @ centred, centred.T @ target, radius)
+        b = X.mean(axis=0) @ J - target.mean()
+        moved = 1.6 * y * (X @ J - b) - 0.6 * u + dual
+        trials = np.stack([np.minimum(moved + c / penalty, kappa), np.maximum(moved, kappa)])  # below, and above
+        loss = c / penalty * np.maximum(kappa - trials, 0.0) + 0.5 * (trials - moved) ** 2
+        u = np.where(loss[0] < loss[1], *trials)
+        dual = moved - u
+    return J, b, u, dual
+
+
+def hit_and_run(X, y, kappa, J, b, normal, uniforms):
+    """One step of hit and run among the weights of zero loss, then one of the bias."""
+    turn = normal - (normal @ J) / (J @ J) * J
+    turn *= np.linalg.norm(J) / np.linalg.norm(turn)
+    size, phase = np.hypot(X @ J, X @ turn), np.arctan2(X @ turn, X @ J)  # score = size cos(θ - phase)
+    with np.errstate(invalid="ignore"):
+        half = np.arccos((b + y * kappa) / size)  # NaN where the circle never meets the margin
+    angles = np.concatenate([phase + half, phase - half])
+    angles = (angles[np.isfinite(angles)] + np.pi) % (2.0 * np.pi) - np.pi
+    low, high = max(angles[angles < 0.0], default=-np.pi), min(angles[angles > 0.0], default=np.pi)
+    angle = low + (high - low) * uniforms[0]
+    J = np.cos(angle) * J + np.sin(angle) * turn
+    room = np.max((X @ J + kappa)[y < 0]), np.min((X @ J - kappa)[y > 0])
+    return J, room[0] + (room[1] - room[0]) * uniforms[1]
+
+
+# ---- restricted Boltzmann machines
+
+
+def xoshiro(state):
+    """Words of xoshiro128++ from a state of four integers, as its authors write it down."""
+    a, b, c, d = map(int, state)
+
+    def rotated(x, k):
+        return (x << k | x >> (32 - k)) & 0xFFFFFFFF
+
+    while True:
+        yield (rotated((a + d) & 0xFFFFFFFF, 7) + a) & 0xFFFFFFFF
+        shifted = b << 9 & 0xFFFFFFFF
+        c ^= a
+        d ^= b
+        b ^= c
+        a ^= d
+        c ^= shifted
+        d = rotated(d, 11)
+
+
+class Uniforms:
+    """Uniform numbers from streams (4, lanes) that take turns; a draw begins with the first of them."""
+
+    def __init__(self, streams):
+        self.streams = [xoshiro(state) for state in streams.T]
+
+    def draw(self, *shape):
+        """Middles of intervals of 2⁻²⁴."""
+        n = int(np.prod(shape))
+        words = [[next(stream) for stream in self.streams] for _ in range(-(-n // len(self.streams)))]
+        return (np.ravel(words)[:n].astype(np.int64) // 256 + 0.5).reshape(shape) / 2**24
+
+
+def draw_units(inputs, Q, u):
+    """Features of units with given inputs (n, D): 0 and 1 for Q = 2, one-hot else; u (n, units) decides."""
+    if Q == 2:
+        return (u < expit(inputs)).astype(float)
+    weights = np.exp(inputs.reshape(len(inputs), -1, Q))
+    steps = np.cumsum(weights, axis=2) / weights.sum(axis=2, keepdims=True)
+    return np.eye(Q)[(u[:, :, None] >= steps).sum(axis=2)].reshape(inputs.shape)
+
+
+def contrastive_divergence(p, batches, n_gibbs, rate, l2, streams):
+    """Weights, fields, biases, running mean and chains after some batches (n, D) of features, with centred gradients.
+
+    Two sets of streams (2, 4, lanes) draw the two halves of the visible units, and of the chains.
+    """
+    W, b, c, mean, hidden_mean, z = (np.array(a, float) for a in p[2:])
+    Q, sources = p.n_states, [Uniforms(s) for s in streams]
+    features = 1 if Q == 2 else Q
+
+    def hidden(v):
+        return v @ W + c if p.gaussian else expit(v @ W + c)
+
+    def drawn(inputs, source):
+        u = source.draw(inputs.size + 1)  # one more: normal deviates come in pairs
+        if not p.gaussian:
+            return draw_units(inputs, 2, u[:-1].reshape(inputs.shape))
+        u = u[: inputs.size + inputs.size % 2].reshape(-1, 2)
+        radius, angle = np.sqrt(-2.0 * np.log(u[:, 0])), 2.0 * np.pi * (u[:, 1] - 2.0**-25)
+        normals = (radius * np.array([np.cos(angle), np.sin(angle)])).T.ravel()
+        return inputs + normals[: inputs.size].reshape(inputs.shape)
+
+    for batch in batches:
+        units = batch.shape[1] // features
+        for _ in range(n_gibbs):
+            inputs, halves = z @ W.T + b, []
+            for source, (lo, hi) in zip(sources, ((0, units // 2), (units // 2, units)), strict=True):
+                part = inputs[:, features * lo : features * hi]
+                halves.append(draw_units(part, Q, source.draw(len(z), hi - lo)))
+            v = np.concatenate(halves, axis=1)
+            rows = np.split(v @ W + c, [len(z) // 2])
+            z = np.concatenate([drawn(part, source) for part, source in zip(rows, sources, strict=True)])
+        hidden_mean = 0.95 * hidden_mean + 0.05 * hidden(batch).mean(axis=0)
+        dv, dz = batch.mean(axis=0) - v.mean(axis=0), hidden(batch).mean(axis=0) - hidden(v).mean(axis=0)
+        step = batch.T @ hidden(batch) / len(batch) - v.T @ hidden(v) / len(v)
+        step = step - np.outer(mean, dz) - np.outer(dv, hidden_mean) - 2.0 * l2 * W
+        W, b, c = W + rate * step, b + rate * (dv - step @ hidden_mean), c + rate * (dz - mean @ step)
+    return W, b, c, hidden_mean, z
+
+
+def sites_missed(machine, v):
+    """Expected number of sites (n, L) that are wrong when they are drawn anew, given the means of the hidden units."""
+    W, b = (machine.visible.by_state(np.asarray(a, float)) for a in (machine.W, machine.b))
+    total = 0.0
+    for row in v:
+        inputs = machine.c + sum(W[i, state] for i, state in enumerate(row))
+        z = inputs if machine.hidden.gaussian else expit(inputs)
+        for i, state in enumerate(row):
+            weights = np.exp(b[i] + W[i] @ z)
+            total += 1.0 - weights[state] / weights.sum()
+    return total

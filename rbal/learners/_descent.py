@@ -1,12 +1,8 @@
-r"""Exact descent of the spherical perceptron, from face to face of its piecewise linear loss.
+"""Exact descent of the spherical perceptron, from face to face of its piecewise linear loss.
 
 Hold the samples that lie on the margin there: then the loss is linear in the weights, the weights are confined to a
 smaller sphere, and the best point of the face is found along one arc of it. A sample that meets its margin on the way
 either passes or stays; at the best point the multipliers say which sample to let go. Every step lowers the loss.
-
-On the face the weights split into a part that is fixed and a part that is free to turn. With samples
-:math:`a_0, a_1, \dots` on the margin a move is orthogonal to the differences :math:`x_{a_j} - x_{a_0}`, and the bias
-follows from :math:`a_0`; a QR factorisation of these differences is updated as samples come and go.
 """
 
 from typing import NamedTuple
@@ -15,6 +11,7 @@ import numpy as np
 
 from .._support import parallel
 from .._support.gauss import jit
+from ._faces import Face, directions, held_pulls, join, land, leave, orthogonal, worst_of
 
 BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
 TIE = 1e-13  # distance to the margin that is rounding, relative to the largest score
@@ -23,81 +20,8 @@ WIDENINGS = 400  # of the stretch of an arc that is looked at: eightfold each, f
 
 
 @jit
-def orthogonal(v, basis, k):
-    """v without its part along the first k rows of the basis, and that part's coefficients."""
-    h = np.zeros(k)
-    if k > 0:  # an empty product is not zero to BLAS, but whatever was in memory
-        for _ in range(2):  # once more for the rounding
-            part = basis[:k] @ v
-            v = v - part @ basis[:k]
-            h += part
-    return v, h
-
-
-@jit
-def join(X, on, m, basis, R, sample):
-    """Take one more sample onto the face; False where its difference lies in the span of the others."""
-    if m == 0:
-        on[0] = sample
-        return True
-    k = m - 1
-    d = X[sample] - X[on[0]]
-    size = np.sqrt(d @ d)
-    d, h = orthogonal(d, basis, k)
-    left = np.sqrt(d @ d)
-    if not left > 1e-10 * size:
-        return False
-    R[:k, k] = h
-    R[k, k] = left
-    basis[k] = d / left
-    on[m] = sample
-    return True
-
-
-@jit
-def leave(on, m, basis, R, j):
-    """Let the j-th sample of the face go, and bring R back to a triangle by rotations."""
-    k = m - 1  # columns of R
-    if k > 0:
-        if j == 0:  # the differences are now counted from the next sample, which changes the first row only
-            R[0, 1:k] -= R[0, 0]
-        first = max(j - 1, 0)
-        for col in range(first, k - 1):
-            R[: col + 2, col] = R[: col + 2, col + 1]
-            a, b = R[col, col], R[col + 1, col]
-            size = np.hypot(a, b)
-            cos, sin = a / size, b / size
-            R[col, col], R[col + 1, col] = size, 0.0
-            for other in range(col + 2, k):
-                a, b = R[col, other], R[col + 1, other]
-                R[col, other], R[col + 1, other] = cos * a + sin * b, cos * b - sin * a
-            for i in range(basis.shape[1]):
-                a, b = basis[col, i], basis[col + 1, i]
-                basis[col, i], basis[col + 1, i] = cos * a + sin * b, cos * b - sin * a
-    for i in range(j, m - 1):
-        on[i] = on[i + 1]
-
-
-@jit
-def land(X, y, kappa, J, radius, on, m, basis, R):
-    """Weights near J with the m samples of the face exactly on their margins, and whether the sphere has any."""
-    k = m - 1
-    z = np.zeros(k)
-    for i in range(k):
-        z[i] = y[on[i + 1]] * kappa[on[i + 1]] - y[on[0]] * kappa[on[0]]
-        for j in range(i):
-            z[i] -= R[j, i] * z[j]
-        z[i] /= R[i, i]
-    free, _ = orthogonal(J, basis, k)
-    room, square = radius * radius - z @ z, free @ free
-    if not (room > 0.0 and square > 1e-12 * radius * radius):  # less is rounding
-        return J, False
-    return z @ basis[:k] + np.sqrt(room / square) * free, True
-
-
-@jit
 def best_bias(scores, y, c, kappa, tie):
-    """Bias of least loss for these scores, and the sample it puts on its margin (-1 where a whole range is best)."""
+    """Return the bias of least loss for scores (n,), and the sample it puts on its margin (-1: a range is best)."""
     kinks = scores - y * kappa  # a sample of class y passes its margin, and the slope grows by c, where b = score - yκ
     order = np.argsort(kinks)
     slope, total = 0.0, c.sum()
@@ -113,14 +37,24 @@ def best_bias(scores, y, c, kappa, tie):
     return kinks[order[at]], order[at]
 
 
-@jit
-def crossings(gap, along, across, y, where, tie, first, second):
-    """Positive roots t = tan(θ/2) of gap + along (cos θ - 1) + across sin θ = 0, at most two a sample.
+class Arc(NamedTuple):
+    """What an arc of weights J + along (cos θ - 1) + across sin θ does to the scores of the samples."""
 
-    A sample that stands on its margin without being held there crosses at once where it moves to the other side.
+    along: np.ndarray  # (n,) scores of the part of the weights that turns
+    across: np.ndarray  # (n,) scores of the direction it turns to
+    first: np.ndarray  # (n,) where a sample meets its margin, as tan(θ/2): at most twice, infinity where it does not
+    second: np.ndarray
+
+
+@jit
+def crossings(gap, along, across, y, where, tie):
+    """Return the arc with the positive roots t = tan(θ/2) of gap + along (cos θ - 1) + across sin θ = 0.
+
+    All arguments but the last, the rounding of a gap, are (n,) arrays. A sample that stands on its margin without being
+    held there crosses at once where it moves to the other side.
     """
+    first, second = np.full(len(gap), np.inf), np.full(len(gap), np.inf)
     for i in range(len(gap)):
-        first[i] = second[i] = np.inf
         if where[i] == ON:
             continue
         # (gap - 2 along) t² + 2 across t + gap = 0
@@ -138,14 +72,17 @@ def crossings(gap, along, across, y, where, tie, first, second):
                 first[i] = w / a
             if g * w > 0.0:
                 second[i] = g / w
+    return Arc(along, across, first, second)
 
 
 @jit
-def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
-    """Where the loss along the arc is least, as tan(θ/2), and the sample whose kink it is (-1 where it is smooth).
+def first_stop(arc, pulls, where, cosine, sine, reach):
+    """Return where the loss along the arc is least, as tan(θ/2), and the sample whose kink it is (-1: it is smooth).
 
-    The loss is const + cosine cos θ + sine sin θ until a sample crosses its margin. Samples that pass change sides.
+    The loss is const + cosine cos θ + sine sin θ until a sample crosses its margin. Samples that pass change sides in
+    ``where`` (n,). Crossings are sorted up to ``reach`` first, and further only where the loss still falls there.
     """
+    along, across, first, second = arc
     lowest = -sine / (np.hypot(sine, cosine) - cosine)
     low, cap = 0.0, min(lowest, reach)
     for _ in range(WIDENINGS):
@@ -157,8 +94,7 @@ def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
             t, sample = at[i], who[i]
             if lowest <= t:
                 return lowest, -1
-            pull = c[sample] * y[sample]
-            change = -pull if where[sample] == BELOW else pull
+            change = -pulls[sample] if where[sample] == BELOW else pulls[sample]
             cosine -= change * along[sample]
             sine -= change * across[sample]
             where[sample] = ABOVE if where[sample] == BELOW else BELOW
@@ -175,183 +111,177 @@ def first_stop(y, c, where, along, across, first, second, cosine, sine, reach):
     return np.inf, -1
 
 
-@jit
-def directions(J, pull, basis, k):
-    """The free part of the weights, its norm, their multiplier, and the way to turn it that lowers the loss most.
-
-    The turn has the norm of the free part, and is orthogonal to it and to the first k rows of the basis. Its strength,
-    the slope of the loss over the norm, vanishes at the best point of the face.
-    """
-    free, _ = orthogonal(J, basis, k)
-    square = free @ free
-    multiplier = (pull @ free) / square if square > 0.0 else 0.0
-    turn, _ = orthogonal(pull - multiplier * free, basis, k)
-    turn -= free * (turn @ free) / square
-    strength = np.sqrt(turn @ turn)
-    return free, np.sqrt(square), multiplier, turn * (np.sqrt(square) / strength), strength
-
-
-@jit
-def held_pulls(J, pull, balance, multiplier, basis, R, m):
-    """Pulls p of the samples on the margin that balance the rest: k̂J - pull = Σ p (x - x₀), and all sum to zero."""
-    pulled = np.zeros(m)
-    _, rest = orthogonal(multiplier * J - pull, basis, m - 1)
-    for i in range(m - 2, -1, -1):
-        pulled[i + 1] = rest[i]
-        for j in range(i + 1, m - 1):
-            pulled[i + 1] -= R[i, j] * pulled[j + 1]
-        pulled[i + 1] /= R[i, i]
-    pulled[0] = -balance - pulled.sum()
-    return pulled
-
-
-@jit
-def worst_of(pulled, pulls, on):
-    """Index of the worst multiplier outside [0, 1], or -1, and whether it is above 1."""
-    worst, out = -1, 0.5 + 1e-9
-    for i in range(len(pulled)):
-        excess = abs(pulled[i] / pulls[on[i]] - 0.5)
-        if excess > out:
-            worst, out = i, excess
-    return worst, worst >= 0 and pulled[worst] / pulls[on[worst]] > 0.5
-
-
 class State(NamedTuple):
     """Where the descent stands; it changes in place."""
 
     J: np.ndarray  # (D,) weights
-    basis: np.ndarray  # (D, D) orthonormal rows, and R with them, of the differences between the samples on the face
-    R: np.ndarray
-    on: np.ndarray  # samples on the face
+    face: Face
     where: np.ndarray  # (n,) BELOW, ABOVE or ON
     scores: np.ndarray  # (n,)
     force: np.ndarray  # (D,) pull of the samples below
-    pulled: np.ndarray  # pulls of the samples on the face, as they were last asked for
-    numbers: np.ndarray  # bias, summed pull of the samples below, what is a tie, multiplier, reach of an arc, radius
-    counts: np.ndarray  # samples on the face, now and when their pulls were asked for; steps; whether sums are fresh
+    pulled: np.ndarray  # (D + 1,) pulls of the samples on the face, as they were last asked for
+    numbers: np.ndarray  # entries BIAS … RADIUS
+    counts: np.ndarray  # entries HELD … FRESH
 
 
+# bias, summed pull of the samples below, score that is rounding, multiplier, first reach of an arc, norm of the weights
+BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS = range(6)
+# samples on the face, now and when their pulls were asked for; steps; whether scores and pulls are up to date
 HELD, ASKED, STEPS, FRESH = range(4)
 
 
-def descend(X, y, c, kappa, J, b, start, max_iter):
-    """Weights, bias, multiplier, shares of the samples in the pull, how many are held on the margin, and steps.
+def descend(samples, J, b, start, max_iter):
+    """Minimise the loss from weights J (D,) and bias b, until no sample wants to leave the face.
 
-    From a point on the sphere it first moves to where the samples in ``start`` lie on their margins, as many of the
-    first of them as the sphere bears. It stops where no sample wants to leave the face.
+    The weights first move to where the samples in ``start`` lie on their margins, as many of the first of them as the
+    sphere bears.
+
+    Returns
+    -------
+    J : (D,) array
+    b, multiplier : float
+    share : (n,) array
+        What part of its weight each sample pulls with.
+    held, n_iter : int
+        Samples on their margins, and steps.
     """
-    state = begin(X, y, kappa, J, b, start)
+    state = begin(samples, J, b, start)
     for _, stop in parallel.pieces(max_iter):
-        if advance(X, y, c, kappa, state, stop):
+        if advance(samples, state, stop):
             break
     share = np.where(state.where == BELOW, 1.0, 0.0)
-    m, n_iter = int(state.counts[HELD]), int(state.counts[STEPS])
-    known = state.on[: min(m, state.counts[ASKED])]
-    share[known] = state.pulled[: len(known)] / (c * y)[known]
-    return state.J, state.numbers[0], state.numbers[3], share, m, n_iter
+    held, n_iter = int(state.counts[HELD]), int(state.counts[STEPS])
+    known = state.face.on[: min(held, state.counts[ASKED])]
+    share[known] = state.pulled[: len(known)] / samples.pulls[known]
+    return state.J, state.numbers[BIAS], state.numbers[MULTIPLIER], share, held, n_iter
 
 
 @jit
-def begin(X, y, kappa, J, b, start):
-    """The state at a point of the sphere near J, with samples of ``start`` on their margins."""
-    n, D = X.shape
+def begin(samples, J, b, start):
+    """Return the state at a point of the sphere near J (D,), with samples of ``start`` on their margins."""
+    n, D = samples.X.shape
     radius = np.sqrt(J @ J)
-    basis, R = np.zeros((D, D)), np.zeros((D, D))
-    on, m = np.zeros(D + 1, np.int64), 0
+    face, m = Face(np.zeros(D + 1, np.int64), np.zeros((D, D)), np.zeros((D, D))), 0
     for sample in start:
-        if m < D and join(X, on, m, basis, R, sample):
+        if m < D and join(samples.X, face, m, sample):
             m += 1
     landed = False
     while m > 1 and not landed:
-        J, landed = land(X, y, kappa, J, radius, on, m, basis, R)
+        J, landed = land(samples, face, m, J, radius)
         if not landed:
             m //= 2
     if landed:
-        b = X[on[0]] @ J - y[on[0]] * kappa[on[0]]
+        lead = face.on[0]
+        b = samples.X[lead] @ J - samples.y[lead] * samples.kappa[lead]
     else:
         m = 0
     numbers, counts = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius]), np.array([m, m, 0, 0])
-    return State(
-        J.copy(), basis, R, on, np.zeros(n, np.int8), np.empty(n), np.zeros(D), np.zeros(D + 1), numbers, counts
-    )
+    return State(J.copy(), face, np.zeros(n, np.int8), np.empty(n), np.zeros(D), np.zeros(D + 1), numbers, counts)
 
 
 @jit
-def advance(X, y, c, kappa, state, max_iter):
+def advance(samples, state, max_iter):
     """Descend until no sample wants to leave the face, or that many steps are made in all; True where it is done."""
-    n, D = X.shape
-    basis, R, on, where, numbers, counts = state.basis, state.R, state.on, state.where, state.numbers, state.counts
-    J, scores, force = state.J, state.scores, state.force
-    b, balance, tie, multiplier, reach, radius = numbers
-    m, n_iter, fresh, done = counts[HELD], counts[STEPS], counts[FRESH] > 0, False
-    norm, pulls = np.sqrt(c @ c), c * y
-    first, second = np.empty(n), np.empty(n)
-    while n_iter < max_iter:
-        n_iter += 1
-        if not fresh or n_iter % REFRESH == 0:
-            scores = X @ J
-            tie = TIE * (np.abs(scores).max() + kappa[0])
-            if m == 0:
-                b, sample = best_bias(scores, y, c, kappa, tie)
-                m = 1 if sample >= 0 and join(X, on, 0, basis, R, sample) else 0
-                fresh = False
-            if not fresh:
-                where[:] = np.where(y * (scores - b) < kappa, BELOW, ABOVE)
-                where[on[:m]] = ON
-            below_pulls = np.where(where == BELOW, pulls, 0.0)
-            force, balance, fresh = below_pulls @ X, below_pulls.sum(), True
-        anchor = X[on[0]] if m > 0 else np.zeros(D)
-        pull = force - balance * anchor
-        free, size, multiplier, turn, strength = directions(J, pull, basis, max(m - 1, 0))
-        if m < D and size > 1e-9 * radius and strength > 1e-11 * norm:
-            along, across = X @ free - anchor @ free, X @ turn - anchor @ turn
-            crossings(scores - b - y * kappa, along, across, y, where, tie, first, second)
-            before = where.copy()
-            cosine, sine = -multiplier * size * size, -strength * size
-            t, sample = first_stop(y, c, where, along, across, first, second, cosine, sine, reach)
-            reach = 4.0 * t if t < 1e6 else 1e-2
-            cos, sin = (2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)) if t < np.inf else (-1.0, 0.0)
-            J = J + (cos - 1.0) * free + sin * turn
-            J *= radius / np.sqrt(J @ J) if m == 0 else 1.0
-            b = anchor @ J - y[on[0]] * kappa[on[0]] if m > 0 else b
-            scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
-            passed = np.flatnonzero(where != before)
-            for i in passed:
-                change = pulls[i] if where[i] == BELOW else -pulls[i]
-                force += change * X[i]
-                balance += change
-            if sample >= 0 and join(X, on, m, basis, R, sample):
-                m += 1
-                if where[sample] == BELOW:
-                    force -= pulls[sample] * X[sample]
-                    balance -= pulls[sample]
-                where[sample] = ON
+    X, D = samples.X, samples.X.shape[1]
+    numbers, counts = state.numbers, state.counts
+    norm = np.sqrt(samples.pulls @ samples.pulls)
+    while counts[STEPS] < max_iter:
+        counts[STEPS] += 1
+        if not counts[FRESH] or counts[STEPS] % REFRESH == 0:
+            refresh(samples, state)
+        m = counts[HELD]
+        anchor = X[state.face.on[0]] if m > 0 else np.zeros(D)
+        pull = state.force - numbers[BALANCE] * anchor
+        way = directions(state.J, pull, state.face.basis, max(m - 1, 0))
+        _, size, numbers[MULTIPLIER], _, strength = way
+        if m < D and size > 1e-9 * numbers[RADIUS] and strength > 1e-11 * norm:
+            passed = follow(samples, state, way, anchor)
+            m = counts[HELD]
             # the pull has changed, or a bias that no sample holds: look again for the best point of the face
-            if len(passed) > 0 or (m == 0 and abs(balance) > 1e-12 * norm):
-                fresh = m > 0
+            if passed or (m == 0 and abs(numbers[BALANCE]) > 1e-12 * norm):
+                counts[FRESH] = m > 0
                 continue
-            pull = force - balance * anchor
-            free, _ = orthogonal(J, basis, max(m - 1, 0))
-            multiplier = (pull @ free) / (free @ free)
-        if m == 0:
-            done = True
-            break
-        pulled = held_pulls(J, pull, balance, multiplier, basis, R, m)
-        worst, below = worst_of(pulled, pulls, on)
-        counts[ASKED] = m
-        state.pulled[:m] = pulled
-        if worst < 0:
-            done = True
-            break
-        sample = on[worst]
-        leave(on, m, basis, R, worst)
-        m -= 1
-        fresh = m > 0
-        where[sample] = BELOW if below else ABOVE
-        if below:
-            force += pulls[sample] * X[sample]
-            balance += pulls[sample]
-    state.J[:], state.scores[:], state.force[:] = J, scores, force
-    numbers[:] = b, balance, tie, multiplier, reach, radius
-    counts[HELD], counts[STEPS], counts[FRESH] = m, n_iter, fresh
-    return done
+            pull = state.force - numbers[BALANCE] * anchor
+            free, _ = orthogonal(state.J, state.face.basis, max(m - 1, 0))
+            numbers[MULTIPLIER] = (pull @ free) / (free @ free)
+        if m == 0 or not release(samples, state, pull):
+            return True
+    return False
+
+
+@jit
+def refresh(samples, state):
+    """Compute the scores and the pull of the samples below anew, and the best bias where no sample holds it."""
+    X, y, pulls, kappa = samples
+    face, where, numbers, counts = state.face, state.where, state.numbers, state.counts
+    scores = X @ state.J
+    state.scores[:] = scores
+    numbers[ROUNDING] = TIE * (np.abs(scores).max() + kappa[0])
+    if counts[HELD] == 0:
+        numbers[BIAS], sample = best_bias(scores, y, y * pulls, kappa, numbers[ROUNDING])
+        counts[HELD] = 1 if sample >= 0 and join(X, face, 0, sample) else 0
+        counts[FRESH] = 0
+    if not counts[FRESH]:
+        where[:] = np.where(y * (scores - numbers[BIAS]) < kappa, BELOW, ABOVE)
+        where[face.on[: counts[HELD]]] = ON
+    below_pulls = np.where(where == BELOW, pulls, 0.0)
+    state.force[:] = below_pulls @ X
+    numbers[BALANCE], counts[FRESH] = below_pulls.sum(), 1
+
+
+@jit
+def follow(samples, state, way, anchor):
+    """Turn the weights to the best point of an arc, and hold the sample whose kink it is; True where samples passed."""
+    X, y, pulls, kappa = samples
+    J, face, where, scores = state.J, state.face, state.where, state.scores
+    numbers, m = state.numbers, state.counts[HELD]
+    free, size, multiplier, turn, strength = way
+    along, across = X @ free - anchor @ free, X @ turn - anchor @ turn
+    arc = crossings(scores - numbers[BIAS] - y * kappa, along, across, y, where, numbers[ROUNDING])
+    before = where.copy()
+    t, sample = first_stop(arc, pulls, where, -multiplier * size * size, -strength * size, numbers[REACH])
+    numbers[REACH] = 4.0 * t if t < 1e6 else 1e-2
+    cos, sin = (2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)) if t < np.inf else (-1.0, 0.0)
+    J[:] = J + (cos - 1.0) * free + sin * turn
+    if m == 0:
+        J *= numbers[RADIUS] / np.sqrt(J @ J)
+    else:
+        numbers[BIAS] = anchor @ J - y[face.on[0]] * kappa[face.on[0]]
+    scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
+    passed = np.flatnonzero(where != before)
+    for i in passed:
+        add_pull(samples, state, i, 1.0 if where[i] == BELOW else -1.0)
+    if sample >= 0 and join(X, face, m, sample):
+        state.counts[HELD] += 1
+        if where[sample] == BELOW:
+            add_pull(samples, state, sample, -1.0)
+        where[sample] = ON
+    return len(passed) > 0
+
+
+@jit
+def release(samples, state, pull):
+    """Let the sample go whose multiplier is furthest outside [0, 1]; False where there is none."""
+    face, m = state.face, state.counts[HELD]
+    pulled = held_pulls(state.J, pull, state.numbers[BALANCE], state.numbers[MULTIPLIER], face, m)
+    state.counts[ASKED] = m
+    state.pulled[:m] = pulled
+    worst, below = worst_of(pulled, samples.pulls, face.on)
+    if worst < 0:
+        return False
+    sample = face.on[worst]
+    leave(face, m, worst)
+    state.counts[HELD] = m - 1
+    state.counts[FRESH] = m > 1
+    state.where[sample] = BELOW if below else ABOVE
+    if below:
+        add_pull(samples, state, sample, 1.0)
+    return True
+
+
+@jit
+def add_pull(samples, state, sample, sign):
+    """Add the pull of a sample to that of the samples below, or take it off."""
+    force, pull = state.force, sign * samples.pulls[sample]
+    force += pull * samples.X[sample]
+    state.numbers[BALANCE] += pull

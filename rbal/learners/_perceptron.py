@@ -7,6 +7,7 @@ rounding, whatever the sign of the multiplier.
 """
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +16,7 @@ from sklearn.svm import SVC
 from .._support import parallel
 from .._support.gauss import jit
 from ._descent import descend
+from ._faces import Samples
 
 SPLITTING_BLOCK = 10  # steps of the splitting between two looks at which samples lie on the margin
 SPLITTING_BLOCKS = 30
@@ -22,8 +24,24 @@ SPLITTING_BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
 
 
+class Axes(NamedTuple):
+    """Principal axes of the samples."""
+
+    mean: np.ndarray  # (D,) of the samples
+    gram: np.ndarray  # (D,) eigenvalues of the centred Gram matrix XᵀX, ascending
+    basis: np.ndarray  # (D, D) its eigenvectors, as columns
+
+
+class Draws(NamedTuple):
+    """Random numbers of some steps of a walk."""
+
+    normals: np.ndarray  # (steps, D) directions
+    hidden: np.ndarray  # (steps,) how far each points into coordinates that the last one stands for
+    uniforms: np.ndarray  # (steps, 2) places on the arc, and in the range of the bias
+
+
 class Problem:
-    """One training set; X is divided by √L already."""
+    """A training set: X (n, D), divided by √L already, labels y = ±1 and weights c (n,)."""
 
     def __init__(self, X, y, c, kappa, radius):
         X, self.y, self.c = merge_repeated(X, y, c)
@@ -35,6 +53,11 @@ class Problem:
             X = triangle[:, :-1].T
         self.X = np.ascontiguousarray(X)
 
+    @property
+    def samples(self):
+        """The training set as the compiled functions take it."""
+        return Samples(self.X, self.y, self.c * self.y, self.kappa)
+
     def margins(self, J, b):
         return self.y * (self.X @ J - b)
 
@@ -42,11 +65,11 @@ class Problem:
         return float(self.c @ np.maximum(self.kappa - self.margins(J, b), 0.0))
 
     def lift(self, J):
-        """Weights in the coordinates of the features."""
+        """Return weights in the coordinates of the features."""
         return J if self.frame is None else self.frame @ J
 
     def solve(self, tol, max_iter):
-        """Weights, bias, multiplier, violation of the optimality conditions, and steps."""
+        """Return weights, bias, multiplier, violation of the optimality conditions, and number of steps."""
         J, b, on = self.split()
         if self.objective(J, b) == 0.0:
             return J, b, 0.0, 0.0, 1
@@ -66,19 +89,17 @@ class Problem:
         return found
 
     def split(self):
-        """Approximate weights, and the samples that the splitting finds on their margin, the closest first."""
+        """Return approximate weights and bias, and the samples that lie on their margin there, the closest first."""
         mean = self.X.mean(axis=0)
         centred = self.X - mean
         gram, basis = np.linalg.eigh(centred.T @ centred)
-        gram, basis = np.maximum(gram, 0.0), np.ascontiguousarray(basis)
+        axes = Axes(mean, np.maximum(gram, 0.0), np.ascontiguousarray(basis))
         J, b = self.start(basis[:, -1])
         u, dual = np.maximum(self.margins(J, b), self.kappa), np.zeros(len(self.y))
         on = np.zeros(len(self.y), bool)
         for block in range(SPLITTING_BLOCKS):
             before = on
-            J, b, u, dual = splitting(
-                self.X, self.y, self.c, self.kappa, self.radius, mean, gram, basis, u, dual, SPLITTING_BLOCK
-            )
+            J, b = splitting(self.samples, axes, self.radius, u, dual, SPLITTING_BLOCK)
             on = u == self.kappa
             # What is left costs the descent one step a sample.
             if np.sum(on != before) <= 0.1 * len(J) or self.objective(J, b) == 0.0:
@@ -89,15 +110,15 @@ class Problem:
         return J, b, on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
 
     def start(self, otherwise):
-        """Weights along the difference of the weighted class means."""
+        """Return weights along the difference of the weighted class means, and the median of their scores as bias."""
         pull = self.X.T @ (self.c * self.y / np.where(self.y > 0, self.c[self.y > 0].sum(), self.c[self.y < 0].sum()))
         size = np.linalg.norm(pull)
         J = self.radius * (pull / size if size > 0 else otherwise)
         return J, float(np.median(self.X @ J))
 
     def descend(self, J, b, on, max_iter):
-        """Exact descent, and how far the optimality conditions are from holding where it stops."""
-        J, b, k, share, held, n_iter = descend(self.X, self.y, self.c, self.kappa, J, b, on, max_iter)
+        """Descend exactly from J and b, and measure by how much the optimality conditions are violated at the end."""
+        J, b, k, share, held, n_iter = descend(self.samples, J, b, on, max_iter)
         if held == 0:  # the loss does not depend on the bias up to the next sample on either side
             kinks = self.X @ J - self.y * self.kappa
             below, above = kinks[kinks < b], kinks[kinks > b]
@@ -110,7 +131,7 @@ class Problem:
         return J, float(b), float(k), float(lack + max(wrong, 0.0) / (1.0 + self.kappa[0])), n_iter
 
     def largest_margin(self):
-        """Separable data: weights and bias of largest margin, and how unequal the support vectors' margins are."""
+        """Return weights and bias of largest margin for separable data, and how unequal its support vectors are."""
         svm = parallel.aside(SVC(kernel="linear", C=1e12, tol=1e-4).fit, self.X, self.y)
         w = equal_margins(self.X, self.y, list(svm.support_), svm.coef_[0])
         J = self.radius * w / np.linalg.norm(w)
@@ -122,7 +143,7 @@ class Problem:
         return J, float(b), float(abs(lack))
 
     def typical(self, J, b, sweeps, rng):
-        """Separable data: weights and bias drawn evenly from all that have zero loss, by a walk that starts at one."""
+        """Draw weights and bias evenly from all that have zero loss, by a walk that starts at J and b."""
         n_hidden = 0 if self.frame is None else len(self.frame) - len(self.X) - 1
         left = sweeps * len(J)
         while left > 0:
@@ -130,8 +151,7 @@ class Problem:
             hidden = np.sqrt(rng.chisquare(n_hidden, size=steps)) if n_hidden else np.zeros(steps)
             normals, uniforms, square = rng.normal(size=(steps, len(J))), rng.random((steps, 2)), J @ J
             for lo, hi in parallel.pieces(steps):
-                some = normals[lo:hi], hidden[lo:hi], uniforms[lo:hi]
-                J, b = walk(self.X, self.y, self.kappa, J, b, square, *some)
+                J, b = walk(self.samples, J, b, square, Draws(normals[lo:hi], hidden[lo:hi], uniforms[lo:hi]))
             left -= steps
         if self.frame is None:
             return J, float(b)
@@ -143,7 +163,7 @@ class Problem:
 
 
 def equal_margins(X, y, on, otherwise):
-    """Shortest w with y (x·w - b) ≥ 1, by an active set that starts at a good guess of the support vectors.
+    """Return the shortest w (D,) with y (x·w - b) ≥ 1, by an active set that starts at a guess of the support vectors.
 
     On the set all margins are 1 and w = Σ a y x with Σ a y = 0. A sample with a < 0 leaves, the one furthest below its
     margin joins.
@@ -167,7 +187,7 @@ def equal_margins(X, y, on, otherwise):
 
 
 def merge_repeated(X, y, c):
-    """Equal samples of one class as one, with the sum of their weights: repeated rows would meet in every corner."""
+    """Merge equal samples of a class, and add up their weights c (n,): repeated rows would meet in every corner."""
     probe = X @ np.random.default_rng(0).normal(size=X.shape[1])
     gaps = np.diff(np.sort(probe))
     if len(X) < 2 or gaps.min() > 1e-9 * np.abs(probe).max():
@@ -177,16 +197,21 @@ def merge_repeated(X, y, c):
 
 
 @jit
-def splitting(X, y, c, kappa, radius, mean, gram, basis, u, dual, steps):
-    """Steps of ADMM: weights that fit the split margins, then margins that lower the loss."""
+def splitting(samples, axes, radius, u, dual, steps):
+    """Make steps of ADMM, and return weights and bias: weights fit the split margins u (n,), which then lower the loss.
+
+    The split margins and their dual variables (n,) change in place.
+    """
+    X, y, pulls, kappa = samples
+    c = y * pulls
     reach = c / c.mean()
     J, b = np.zeros(X.shape[1]), 0.0
     for _ in range(steps):
         target = y * (u - dual)
         middle = target.mean()
-        h = ((target - middle) @ X) @ basis
-        J = basis @ sphere_least_squares(gram, h, radius)
-        b = mean @ J - middle
+        h = ((target - middle) @ X) @ axes.basis
+        J = axes.basis @ sphere_least_squares(axes.gram, h, radius)
+        b = axes.mean @ J - middle
         scores = X @ J
         for i in range(len(y)):
             moved = 1.6 * y[i] * (scores[i] - b) - 0.6 * u[i] + dual[i]
@@ -197,12 +222,12 @@ def splitting(X, y, c, kappa, radius, mean, gram, basis, u, dual, steps):
             else:
                 u[i] = moved + reach[i]
             dual[i] = moved - u[i]
-    return J, b, u, dual
+    return J, b
 
 
 @jit
 def sphere_least_squares(gram, h, radius):
-    """Minimiser of ½ Σ gram a² - h·a on ‖a‖ = radius, by its secular equation Σ h²/(gram + μ)² = radius².
+    """Minimise ½ Σ gram a² - h·a over ‖a‖ = radius, by the secular equation Σ h²/(gram + μ)² = radius²; all are (D,).
 
     The norm falls in μ > -min(gram), and its inverse is nearly linear there. Where even the smallest μ leaves the
     norm short (the pull has no component along the softest directions), the rest goes along the softest one.
@@ -239,13 +264,15 @@ def sphere_least_squares(gram, h, radius):
 
 
 @jit
-def walk(X, y, kappa, J, b, square, normals, hidden, uniforms):
-    """Hit and run among the weights of zero loss and of that squared norm.
+def walk(samples, J, b, square, draws):
+    """Hit and run among the weights J (D,) and biases of zero loss, with weights of that squared norm.
 
     Along a random great circle the weights move to an even draw from the arc around them that keeps every margin, then
-    the bias to an even draw from what the new weights leave it. Where the last coordinate stands for several, alike to
-    all samples, ``hidden`` is how far the random direction points into the others.
+    the bias to an even draw from what the new weights leave it. The last coordinate may stand for several that are
+    alike to all samples.
     """
+    X, y, _, kappa = samples
+    normals, hidden, uniforms = draws
     scores = X @ J
     for step in range(len(normals)):
         turn = normals[step] - (normals[step] @ J) * J / square

@@ -1,10 +1,16 @@
 """The pieces of the exact descent, each against the obvious way; run with and without the compiler."""
 
+import naive
 import numpy as np
 import pytest
 
 from rbal.learners import _descent as descent
-from rbal.learners._perceptron import Problem, merge_repeated, sphere_least_squares, walk
+from rbal.learners import _faces as faces
+from rbal.learners._perceptron import Axes, Draws, Problem, merge_repeated, sphere_least_squares, splitting, walk
+
+
+def empty_face(D):
+    return faces.Face(np.zeros(D + 1, np.int64), np.zeros((D, D)), np.zeros((D, D)))
 
 
 def differences(X, on, m):
@@ -16,16 +22,17 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
     rng = np.random.default_rng(seed)
     D, n = 12, 40
     X = rng.normal(size=(n, D))
-    basis, R, on, m = np.zeros((D, D)), np.zeros((D, D)), np.empty(D + 1, np.int64), 0
+    face, m = empty_face(D), 0
+    on, basis, R = face
     for _ in range(60):
         if m < D and (m < 2 or rng.random() < 0.6):
             sample = int(rng.choice(np.setdiff1d(np.arange(n), on[:m])))
-            assert descent.join(X, on, m, basis, R, sample)
+            assert faces.join(X, face, m, sample)
             m += 1
         else:
             gone = int(rng.integers(m))
             left = np.delete(on[:m], gone)
-            descent.leave(on, m, basis, R, gone)
+            faces.leave(face, m, gone)
             m -= 1
             np.testing.assert_array_equal(on[:m], left)
         if m > 1:
@@ -36,10 +43,86 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
 
 def test_a_sample_in_the_span_of_the_others_cannot_join():
     X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])
-    basis, R, on = np.zeros((2, 2)), np.zeros((2, 2)), np.empty(3, np.int64)
-    assert descent.join(X, on, 0, basis, R, 0)
-    assert descent.join(X, on, 1, basis, R, 1)
-    assert not descent.join(X, on, 2, basis, R, 2)
+    face = empty_face(2)
+    assert faces.join(X, face, 0, 0)
+    assert faces.join(X, face, 1, 1)
+    assert not faces.join(X, face, 2, 2)
+
+
+@pytest.fixture
+def held():
+    """Samples of which five, of eight dimensions, are on a face, and weights."""
+    rng = np.random.default_rng(11)
+    n, D, m = 20, 8, 5
+    y, c = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.random(n) + 0.5
+    samples = faces.Samples(rng.normal(size=(n, D)), y, c * y, np.full(n, 0.3))
+    face = empty_face(D)
+    for k in range(m):
+        assert faces.join(samples.X, face, k, 3 * k)
+    return samples, face, m, 4.0 * rng.normal(size=D), rng.normal(size=D)
+
+
+def test_landing_against_its_twin(held):
+    samples, face, m, J, _ = held
+    found, landed = faces.land(samples, face, m, J, np.linalg.norm(J))
+    assert landed
+    expected = naive.landing(samples.X, samples.y, samples.kappa, face.on[:m], J)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    on = face.on[:m]
+    b = samples.X[on] @ found - samples.y[on] * samples.kappa[on]  # one bias puts all on their margins
+    np.testing.assert_allclose(b, b[0], atol=1e-10)
+    assert not faces.land(samples, face, m, J, 1e-3)[1]  # a sphere that the face does not meet
+
+
+def test_turn_on_a_face_against_its_twin(held):
+    samples, face, m, J, pull = held
+    expected = naive.turning(differences(samples.X, face.on, m), J, pull)
+    for found, twin in zip(faces.directions(J, pull, face.basis, m - 1), expected, strict=True):
+        np.testing.assert_allclose(found, twin, rtol=1e-10, atol=1e-10)
+
+
+def test_pulls_on_a_face_balance_the_rest(held):
+    samples, face, m, J, pull = held
+    found = faces.held_pulls(J, pull, 0.7, 0.2, face, m)
+    _, along = naive.split_by(differences(samples.X, face.on, m), 0.2 * J - pull)
+    np.testing.assert_allclose(found[1:], along, rtol=1e-9)
+    assert found.sum() == pytest.approx(-0.7)
+    shares = found / samples.pulls[face.on[:m]]
+    outside = np.maximum(shares - 1.0, -shares)
+    worst, above = faces.worst_of(found, samples.pulls, face.on)
+    assert outside.max() > 0.0
+    assert worst == np.argmax(outside)
+    assert above == (shares[worst] > 1.0)
+    assert faces.worst_of(0.5 * samples.pulls[face.on[:m]], samples.pulls, face.on) == (-1, False)
+
+
+def test_splitting_against_its_twin():
+    rng = np.random.default_rng(12)
+    y, c = np.repeat([1.0, -1.0], [12, 28]), rng.random(40) + 0.5
+    X = rng.normal(size=(40, 5)) + 0.2 * y[:, None]
+    kappa, u, dual = np.full(40, 0.8), rng.normal(size=40), 0.1 * rng.normal(size=40)
+    expected = naive.admm(X, y, c, kappa, 2.0, u, dual, 4)
+    centred = X - X.mean(axis=0)
+    gram, basis = np.linalg.eigh(centred.T @ centred)
+    axes = Axes(X.mean(axis=0), gram, np.ascontiguousarray(basis))
+    found = splitting(faces.Samples(X, y, c * y, kappa), axes, 2.0, u, dual, 4)
+    for ours, twin in zip((*found, u, dual), expected, strict=True):
+        np.testing.assert_allclose(ours, twin, atol=1e-9)
+    assert 0 < np.sum(u == kappa) < 40
+
+
+def test_walk_against_its_twin():
+    rng = np.random.default_rng(13)
+    y = np.repeat([1.0, -1.0], [4, 6])
+    X = rng.normal(size=(10, 7)) + y[:, None]
+    problem = Problem(X, y, np.ones(10), 0.1, 1.5)
+    J, b, _ = problem.largest_margin()
+    normals, uniforms = rng.normal(size=(20, 7)), rng.random((20, 2))
+    found = walk(problem.samples, J, b, J @ J, Draws(normals, np.zeros(20), uniforms))
+    for normal, u in zip(normals, uniforms, strict=True):
+        J, b = naive.hit_and_run(X, y, 0.1, J, b, normal, u)
+    np.testing.assert_allclose(found[0], J, atol=1e-9)
+    assert found[1] == pytest.approx(b, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -63,8 +146,7 @@ def test_crossings_are_where_the_margin_is_met():
     n = 200
     gap, along, across = rng.normal(size=(3, n))
     y, where = np.ones(n), np.where(gap < 0.0, descent.BELOW, descent.ABOVE).astype(np.int8)
-    first, second = np.empty(n), np.empty(n)
-    descent.crossings(gap, along, across, y, where, 1e-13, first, second)
+    _, _, first, second = descent.crossings(gap, along, across, y, where, 1e-13)
     angles = np.linspace(0.0, np.pi, 20_001)[:-1, None]
     path = gap + along * (np.cos(angles) - 1.0) + across * np.sin(angles)
     changes = np.sum(np.diff(np.sign(path), axis=0) != 0, axis=0)
@@ -80,8 +162,7 @@ def test_a_sample_on_its_margin_crosses_at_once_or_not():
     gap, along = np.zeros(2), np.zeros(2)
     across, y = np.array([1.0, -1.0]), np.ones(2)
     where = np.full(2, descent.BELOW, np.int8)
-    first, second = np.empty(2), np.empty(2)
-    descent.crossings(gap, along, across, y, where, 1e-13, first, second)
+    first = descent.crossings(gap, along, across, y, where, 1e-13).first
     assert 0.0 < first[0] < 1e-12  # below, and moving up
     assert np.isinf(first[1])
 
@@ -98,9 +179,8 @@ def test_first_stop_is_the_first_minimum_along_the_arc(seed):
     cosine, sine = -((c * y)[below] @ along[below]), -((c * y)[below] @ across[below])
     if sine > 0.0:  # the arc goes the way that lowers the loss
         across, sine = -across, -sine
-    first, second = np.empty(n), np.empty(n)
-    descent.crossings(base + along - y * kappa, along, across, y, where, 1e-13, first, second)
-    t, sample = descent.first_stop(y, c, where, along, across, first, second, cosine, sine, 1e-2)
+    arc = descent.crossings(base + along - y * kappa, along, across, y, where, 1e-13)
+    t, sample = descent.first_stop(arc, c * y, where, cosine, sine, 1e-2)
 
     def loss(angle):
         u = y * (base + along * np.cos(angle) + across * np.sin(angle))
@@ -161,8 +241,7 @@ def test_walk_stays_among_the_zero_loss_weights():
     J, b, _ = problem.largest_margin()
     angles = []
     for _ in range(4000 if hasattr(walk, "py_func") else 400):
-        draws = rng.normal(size=(3, 2)), np.zeros(3), rng.random((3, 2))
-        J, b = walk(problem.X, problem.y, problem.kappa, J, b, J @ J, *draws)
+        J, b = walk(problem.samples, J, b, J @ J, Draws(rng.normal(size=(3, 2)), np.zeros(3), rng.random((3, 2))))
         assert (problem.margins(J, b) >= problem.kappa - 1e-12).all()
         assert J @ J == pytest.approx(1.0)
         angles.append((np.arctan2(J[1], J[0]), b))
