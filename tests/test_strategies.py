@@ -7,7 +7,7 @@ from numpydoc.docscrape import FunctionDoc
 import rbal
 from rbal import strategies
 from rbal.datasets import synthetic
-from rbal.strategies import balanced, best_mixing, compare, imbalanced, mix
+from rbal.strategies import balanced, best_mixing, compare, imbalanced, mix, window
 
 CLASSES = rbal.Moments.ising(m=0.4, delta=np.linspace(-0.5, 2.0, 20))
 NAMES = ("q", "r", "b", "x", "k_hat", "train_loss", "train_error")
@@ -220,6 +220,40 @@ def test_table_against_trained_classifiers():
     assert np.all(np.abs(mean - expected) < 4 * error + 0.5 / L)  # finite size, O(1/L)
 
 
+# ---- window
+
+
+@pytest.mark.parametrize("fixed", ["positives", "total"])
+@pytest.mark.parametrize("options", [{"kappa": 0.5}, {"kappa": 6.0}, {"model": "svm", "lam": 1.0}])
+def test_half_is_lost_at_the_edges_of_the_window(fixed, options):
+    found = window(CLASSES, 2.0, fixed=fixed, **options)
+    peak = rbal.solve(CLASSES, 2.0, 2.0, **options).metrics.ba() - 0.5
+    assert 0.0 < found.low < 0.5 < found.high < 1.0
+    for share in found:
+        pos = 2.0 if fixed == "positives" else 4.0 * (1.0 - share)
+        at_edge = rbal.solve(CLASSES, pos, pos * share / (1.0 - share), **options).metrics.ba() - 0.5
+        assert at_edge == pytest.approx(0.5 * peak, rel=1e-3)
+    assert found.width == found.high - found.low
+    if fixed == "total":
+        assert found.low + found.high == pytest.approx(1.0, abs=1e-9)
+
+
+def test_windows_of_arrays_are_those_of_single_points():
+    alpha, kappa = np.array([[1.0], [4.0]]), np.array([0.5, 1.0, 2.0])
+    found = window(CLASSES, alpha, kappa)
+    assert found.width.shape == (2, 3)
+    assert (np.diff(found.width, axis=1) < 0.0).all()  # a larger margin tolerates less
+    one = window(CLASSES, 4.0, 2.0)
+    assert isinstance(one.low, float)
+    assert (found.low[1, 2], found.high[1, 2]) == pytest.approx(one, rel=1e-6)
+
+
+def test_no_window_where_there_is_no_telling():
+    nothing = rbal.Moments.real(np.zeros(4), np.zeros(4), np.ones(4))
+    assert np.isnan(window(nothing, 2.0, 0.5)).all()
+    assert np.isnan(window(CLASSES, 2.0, 30.0)).all()  # closed to rounding
+
+
 # ---- bad input
 
 
@@ -237,6 +271,8 @@ def test_table_against_trained_classifiers():
         (lambda: best_mixing(CLASSES, [0.5, 1.0], np.ones(3), 0.5), "arrays must broadcast"),
         (lambda: compare(CLASSES, [0.5, 1.0], 5.0, 0.5), "alpha_pos must be a number"),
         (lambda: compare(CLASSES, 0.5, 5.0, model="svm"), "lam must be given"),
+        (lambda: window(CLASSES, 0.0, 0.5), "alpha must be > 0, got 0"),
+        (lambda: window(CLASSES, 2.0, 0.5, fixed="negatives"), "fixed must be one of 'positives', 'total'"),
     ],
 )
 def test_bad_arguments_are_named(call, message):
@@ -244,7 +280,7 @@ def test_bad_arguments_are_named(call, message):
         call()
 
 
-@pytest.mark.parametrize("function", [mix, balanced, imbalanced, best_mixing, compare])
+@pytest.mark.parametrize("function", [mix, balanced, imbalanced, best_mixing, compare, window])
 def test_docstrings_document_the_parameters(function):
     documented = [n.strip() for p in FunctionDoc(function)["Parameters"] for n in p.name.split(",")]
     signature = [str(p) if p.kind is p.VAR_KEYWORD else n for n, p in inspect.signature(function).parameters.items()]

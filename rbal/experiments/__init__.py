@@ -1,12 +1,13 @@
 """Trials: a grid of settings, each repeated with random numbers of its own, on as many cores as there are.
 
-:func:`run` calls a trial for every cell of a grid and collects a tidy table; :func:`summary` averages it; :func:`train`
-is the trial that the book repeats most. A trial's random numbers follow from the root seed, the content of its cell and
-its number, and from nothing else: neither the order, the number of workers nor the rest of the grid changes a result.
+:func:`run` calls a trial for every cell of a grid and collects a tidy table; :func:`summary` averages it, :func:`pivot`
+lays it out trial by trial; :func:`train` is the trial that the book repeats most. A trial's random numbers follow from
+the root seed, the content of its cell and its number, and from nothing else: neither the order, the number of workers
+nor the rest of the grid changes a result.
 """
 
-from ._summary import SharedTest, shared_test, summary
+from ._summary import SharedTest, pivot, shared_test, summary
 from ._train import train
 from ._trials import PROVENANCE, TrialError, generator, run
 
-__all__ = ["PROVENANCE", "SharedTest", "TrialError", "generator", "run", "shared_test", "summary", "train"]
+__all__ = ["PROVENANCE", "SharedTest", "TrialError", "generator", "pivot", "run", "shared_test", "summary", "train"]

@@ -51,6 +51,45 @@ def summary(table, by=None):
     return pd.DataFrame(rows)
 
 
+def pivot(table, output, by, **cell):
+    """What the trials returned, as an array with one row for each trial, ready for :func:`rbal.plotting.dots`.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        From :func:`run`.
+    output : str
+        Column of what was measured.
+    by : str
+        Column of the grid that varies along a row.
+    **cell
+        Values of the other columns of the grid, where it has any: ``kappa=0.5`` keeps the trials with that margin.
+
+    Returns
+    -------
+    (n_trials, n_values) array
+        Column k belongs to the k-th smallest value of ``by``.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"alpha_neg": [2, 1, 2, 1], "trial": [0, 0, 1, 1], "ba": [0.8, 0.7, 0.9, 0.6]})
+    >>> pivot(table, "ba", "alpha_neg")
+    array([[0.7, 0.8],
+           [0.6, 0.9]])
+    """
+    if missing := [name for name in (output, by, *cell) if name not in table]:
+        raise ValueError(f"table must have the column {missing[0]!r}")
+    for name, value in cell.items():
+        table = table[table[name] == value]
+    if (
+        table.empty
+        or len(table) != table.trial.nunique() * table[by].nunique()
+        or table.duplicated(["trial", by]).any()
+    ):
+        raise ValueError(f"table must have one row for every trial and {by}, and no others: name the rest of the cell")
+    return table.pivot(index="trial", columns=by, values=output).to_numpy()
+
+
 class SharedTest(NamedTuple):
     """Mean over trials that share a test set, and its standard error from both."""
 

@@ -26,7 +26,7 @@ import rbal
 from rbal import experiments
 from rbal.datasets import synthetic
 from rbal.datasets.images import load_mnist
-from rbal.experiments import TrialError, _store, generator, run, summary, train
+from rbal.experiments import TrialError, _store, generator, pivot, run, summary, train
 
 PAGE = Path(__file__).parents[2] / "book" / "clusters.md"
 GRID = {"n": [3, 50], "scale": [0.5, 1.0, 2.0], "kind": ["normal", "uniform"]}
@@ -588,6 +588,33 @@ def test_summary_bad_columns():
         summary(pd.DataFrame(table.to_dict("list")))
 
 
+def test_pivot_by_hand():
+    table = quiet(moments, {"n": [50, 3], "scale": [0.5, 1.0]}, trials=4)
+    found = pivot(table.sample(frac=1.0, random_state=0), "mean", "n", scale=1.0)
+    assert found.shape == (4, 2)
+    for trial, row in enumerate(found):
+        for n, value in zip((3, 50), row, strict=True):
+            cell = table[(table.trial == trial) & (table.n == n) & (table["scale"] == 1.0)]
+            assert value == cell["mean"].item()
+
+
+def test_pivot_keeps_what_failed():
+    table = quiet(lambda rng, n: {"x": np.nan if n == 1 else 1.0}, {"n": [1, 2]}, trials=2)
+    np.testing.assert_array_equal(pivot(table, "x", "n"), [[np.nan, 1.0]] * 2)
+
+
+def test_pivot_takes_one_row_a_trial_and_value():
+    table = quiet(moments, GRID, trials=2)
+    for cell in ({}, {"scale": 1.0}, {"scale": 7.0, "kind": "normal"}):
+        with pytest.raises(ValueError, match="one row for every trial and n, and no others"):
+            pivot(table, "mean", "n", **cell)
+    whole = {"scale": 1.0, "kind": "normal"}
+    with pytest.raises(ValueError, match="one row for every trial and n"):
+        pivot(table[(table.n == 3) | (table.trial == 0)], "mean", "n", **whole)
+    with pytest.raises(ValueError, match="table must have the column 'median'"):
+        pivot(table, "median", "n", **whole)
+
+
 # ---- the standard trial
 
 
@@ -675,10 +702,10 @@ def test_train_bad_arguments(arguments, message):
         train(np.random.default_rng(0), **{"classes": Gaussians(10), "alpha_pos": 2.0, "alpha_neg": 2.0, **arguments})
 
 
-@pytest.mark.parametrize("function", [run, summary, generator, train], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [run, summary, pivot, generator, train], ids=lambda f: f.__name__)
 def test_docstrings_document_exactly_the_parameters(function):
     lines = FunctionDoc(function, doc=inspect.getdoc(function))["Parameters"]
-    documented = [name.strip() for line in lines for name in line.name.split(",")]
+    documented = [name.strip(" *") for line in lines for name in line.name.split(",")]
     assert documented == list(inspect.signature(function).parameters)
 
 

@@ -26,7 +26,7 @@ ROWS = [
 PUBLIC = {
     "advice": "LOSSES Advice advise advise_file",
     "datasets": "images lattice synthetic",
-    "experiments": "PROVENANCE SharedTest TrialError generator run shared_test summary train",
+    "experiments": "PROVENANCE SharedTest TrialError generator pivot run shared_test summary train",
     "learners": "LinearSVM OrderParameters SphericalPerceptron",
     "limits": "gardner_capacity large_margin large_margin_error",
     "losses": "LOSSES",
@@ -38,7 +38,7 @@ PUBLIC = {
     "rbm": "LogPartition RBM",
     "saddle": "MODELS PHASES Solution ConvergenceWarning residuals solve sweep",
     "samplers": "LikelihoodInformedSampler RBMSMOTE RandomMixSampler",
-    "strategies": "BestMixing balanced best_mixing compare imbalanced mix",
+    "strategies": "BestMixing balanced best_mixing compare imbalanced mix window",
     "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
     "widgets": "margins metrics mixing own_data phases simulate tradeoff",
 }
