@@ -16,17 +16,10 @@ from make_explorer_data import data_sets
 
 import rbal
 from rbal import plotting, strategies
+from rbal.metrics import METRICS
 
 FOLDER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
 RHO = np.linspace(0.02, 0.98, 200)
-
-
-def stretched(moments, factor):
-    """The same classes with the shift between them multiplied by a factor."""
-    return rbal.Moments(
-        L=moments.L, Q=moments.Q, M=moments.M, delta=factor * moments.delta,
-        shift=factor * moments._shift, covariance=moments._covariance,
-    )  # fmt: skip
 
 
 def metrics(classes, kappa, alpha, shown, **_):
@@ -34,8 +27,7 @@ def metrics(classes, kappa, alpha, shown, **_):
     m = rbal.sweep(classes, alpha * RHO, alpha * (1 - RHO), kappa).metrics
     fig, ax = plt.subplots(figsize=(7, 3.6))
     for name, color in zip(shown, (plotting.VERMILLION, plotting.BLUE, plotting.PURPLE, plotting.ORANGE), strict=True):
-        method = getattr(m, name)
-        ax.plot(RHO, method() if name in ("ba", "auc") else method(RHO), color=color, label=name.upper())
+        ax.plot(RHO, METRICS[name].of_theory(m, RHO), color=color, label=METRICS[name].label)
     ax.set(xlabel="share of positives in the training set, ρ⁺", ylabel="metric", xlim=(0, 1), ylim=(0, 1))
     ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return fig
@@ -113,7 +105,7 @@ def main():
     (FOLDER / "static").mkdir(exist_ok=True)
     for draw in (metrics, tradeoff, mixing, scores, phases):
         setting = defaults[draw.__name__]
-        fig = draw(stretched(sets[setting["data"]][1], setting["stretch"]), **setting)
+        fig = draw(sets[setting["data"]][1].spectrum.apart(setting["stretch"]), **setting)
         fig.savefig(FOLDER / "static" / f"{draw.__name__}.svg", metadata={"Date": None, "Creator": None})
         plt.close(fig)
 
