@@ -47,6 +47,50 @@ PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a 
 LOG_Q, LOG_X, R, B, ZETA = range(5)
 
 
+# Plain loops: they compile many times faster than expressions of whole arrays, which are prepared to raise errors.
+@jit
+def assign(target, source):
+    """target[:] = source."""
+    for i in range(target.size):
+        target[i] = source[i]
+
+
+@jit
+def largest_of(res):
+    """Largest absolute value; NaN if any is."""
+    largest = 0.0
+    for i in range(res.size):
+        if not abs(res[i]) <= largest:
+            largest = abs(res[i])
+            if math.isnan(largest):
+                break
+    return largest
+
+
+class Sums(NamedTuple):
+    """Σ g λᵏ for k = 0, 1, 2, and Σ s λᵏ for k = 0, 1."""
+
+    g0: float
+    g1: float
+    g2: float
+    s0: float
+    s1: float
+
+
+@jit
+def sums(spectrum):
+    """Moments of a spectrum."""
+    g0 = g1 = g2 = s0 = s1 = 0.0
+    for i in range(spectrum.lam.size):
+        lam, g, s = spectrum.lam[i], spectrum.g[i], spectrum.s[i]
+        g0 += g
+        g1 += g * lam
+        g2 += g * lam * lam
+        s0 += s
+        s1 += s * lam
+    return Sums(g0, g1, g2, s0, s1)
+
+
 @jit_sum
 def weight_side(mode, spectrum, shift, zeta, x_hat, q_hat, r_hat, value, jac):
     """(norm, q, x, r) from the hats and their derivatives in (ζ, x̂, q̂, r̂), with A = ζ + x̂(λ - shift)."""
@@ -113,8 +157,9 @@ def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
     free = mode != SAT and spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0
     if free and norm_and_slope(mode, spectrum, 0.0, x_hat, q_hat, r_hat2)[0] <= norm:
         return 0.0
-    total = q_hat * (spectrum.g * spectrum.lam).sum() + r_hat2 * spectrum.s.sum()
-    entropy = spectrum.g.sum() + spectrum.g_null if mode == SAT else 0.0
+    m = sums(spectrum)
+    total = q_hat * m.g1 + r_hat2 * m.s0
+    entropy = m.g0 + spectrum.g_null if mode == SAT else 0.0
     lo, hi = 0.0, (entropy + math.sqrt(entropy * entropy + 4.0 * norm * total)) / (2.0 * norm)
     zeta = guess if 0.0 < guess < hi else hi
     for _ in range(200):
@@ -146,7 +191,9 @@ def mean_force(law, kappa, c, x, mu, q):
 @jit
 def data_side(problem, kappa_shift, q, x, r, b, hats):
     """Rows: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ."""
-    hats[:] = 0.0
+    for row in range(6):
+        for j in range(4):
+            hats[row, j] = 0.0
     for k in range(2):
         y = 1.0 - 2.0 * k
         a = problem.alpha[k]
@@ -340,7 +387,7 @@ def solve3(m, res, step):
     c02 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
     det = m[0, 0] * c00 + m[0, 1] * c01 + m[0, 2] * c02
     if det == 0.0 or not math.isfinite(det):
-        step[:] = res
+        assign(step, res)
         return
     c10 = m[0, 2] * m[2, 1] - m[0, 1] * m[2, 2]
     c11 = m[0, 0] * m[2, 2] - m[0, 2] * m[2, 0]
@@ -362,7 +409,8 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     """
     work = workspace()
     res, step, res_new, step_new = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    new = y.copy()
+    new = np.empty(5)
+    assign(new, y)
     largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
     resolved = 2.0 * math.log(problem.law.widest)
     too_wide = min(resolved + 4.0, largest)
@@ -370,7 +418,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     widest = too_wide if resolved < math.inf else math.inf
     if y[LOG_Q] > widest or not evaluate(problem, spectrum, y, work, res, step):
         return math.inf, 0
-    size = np.abs(res).max()
+    size = largest_of(res)
     plain = wide = 0
     for n_iter in range(1, max_iter + 1):
         if size <= tol:
@@ -390,7 +438,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
                     new[j] = y[j] + t * step[j]
                 new[B], new[ZETA] = y[B], y[ZETA]
                 if new[LOG_Q] <= widest and evaluate(problem, spectrum, new, work, res_new, step_new):
-                    size_new = np.abs(res_new).max()
+                    size_new = largest_of(res_new)
                     if size_new < (1.0 - 0.1 * t) * size or size_new <= tol:
                         break
                 size_new = math.inf
@@ -403,10 +451,10 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
             new[B], new[ZETA] = y[B], y[ZETA]
             if new[LOG_Q] > widest or not evaluate(problem, spectrum, new, work, res_new, step_new):
                 return math.inf, n_iter
-            size_new = np.abs(res_new).max()
-        y[:] = new
-        res[:] = res_new
-        step[:] = step_new
+            size_new = largest_of(res_new)
+        assign(y, new)
+        assign(res, res_new)
+        assign(step, step_new)
         size = size_new
         if (
             y[LOG_Q] > too_wide

@@ -7,7 +7,23 @@ import numpy as np
 from .._support.gauss import jit
 from ..losses._record import force_at
 from ..moments import Spectrum
-from ._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side, newton_at, solve_bias
+from ._kernels import (
+    EDGE,
+    LOG_Q,
+    LOG_X,
+    RIDGE,
+    SAT,
+    UNSAT,
+    ZETA,
+    B,
+    Problem,
+    R,
+    assign,
+    data_side,
+    newton_at,
+    solve_bias,
+    sums,
+)
 
 COLLAPSED = 2  # a phase beside UNSAT and SAT: no weights lower the loss
 
@@ -52,9 +68,10 @@ def force(problem, k, u):
 @jit
 def sphere_start(problem, spectrum, y):
     """Weights half aligned with the shift, on the sphere."""
-    q = problem.norm * (spectrum.g * spectrum.lam).sum() / spectrum.g.sum()
+    m = sums(spectrum)
+    q = problem.norm * m.g1 / m.g0
     y[LOG_Q], y[LOG_X] = math.log(q), 0.0 if problem.mode == EDGE else 0.5 * math.log(q)
-    y[R], y[B], y[ZETA] = 0.5 * math.sqrt(problem.norm * spectrum.s.sum()), 0.0, 1.0
+    y[R], y[B], y[ZETA] = 0.5 * math.sqrt(problem.norm * m.s0), 0.0, 1.0
 
 
 @jit
@@ -65,12 +82,12 @@ def ridge_start(problem, spectrum, ridge, y):
         f = force(problem, k, 0.0)
         q_hat += problem.alpha[k] * f * f
         r_hat += 0.5 * problem.alpha[k] * f
-    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
+    m = sums(spectrum)
     top = 1.0 + max(problem.kappa[0], problem.kappa[1])
-    q = min((q_hat * (g * lam * lam).sum() + r_hat**2 * (s * lam).sum()) / ridge**2, top**2)
-    x = min((g * lam).sum() / ridge, math.sqrt(q))
+    q = min((q_hat * m.g2 + r_hat**2 * m.s1) / ridge**2, top**2)
+    x = min(m.g1 / ridge, math.sqrt(q))
     y[LOG_Q], y[LOG_X] = math.log(q), math.log(x)
-    y[R], y[B], y[ZETA] = min(r_hat * s.sum() / ridge, top), 0.0, ridge
+    y[R], y[B], y[ZETA] = min(r_hat * m.s0 / ridge, top), 0.0, ridge
 
 
 @jit
@@ -81,13 +98,14 @@ def solve_edge(problem, spectrum, tol, max_iter, y):
     residual, total = search(p, spectrum, tol, max_iter, HUGE, y)
     if residual <= tol:
         return residual, total
-    solved, factor, good = 0.0, 4.0, y.copy()
+    solved, factor, good = 0.0, 4.0, np.empty(5)
+    assign(good, y)
     share = 1e-3 / max(p.alpha[0], p.alpha[1])
     for _ in range(200):
         alpha = (p.alpha[0] * share, p.alpha[1] * share)
         mild = with_sizes(p, alpha, p.norm)
         if solved > 0.0:
-            y[:] = good
+            assign(y, good)
         else:
             sphere_start(mild, spectrum, y)
         residual, n = search(mild, spectrum, tol, max_iter, HUGE, y)
@@ -96,7 +114,7 @@ def solve_edge(problem, spectrum, tol, max_iter, y):
             if share == 1.0:
                 break
             solved, factor = share, min(factor * factor, 100.0)
-            good[:] = y
+            assign(good, y)
         elif solved == 0.0 or factor < 1.01:
             break
         else:
@@ -130,7 +148,7 @@ def solve_sat(problem, spectrum, tol, max_iter, y):
     if p.law.easier_below and known and gap > 0.0:  # the spread w of the solutions opens linearly
         sphere_start(p, spectrum, y)
         widest = y[LOG_Q]
-        y[:] = edge
+        assign(y, edge)
         y[LOG_X] = min(math.log(0.5 * gap) + 0.5 * edge[LOG_Q], widest)
         residual, n = search(p, spectrum, tol, 40, HUGE, y)
         total += n
@@ -160,29 +178,30 @@ def solve_sat(problem, spectrum, tol, max_iter, y):
 @jit
 def loose_start(problem, spectrum, y):
     """Weights spread as without data, and the little that ever fewer samples then pull."""
-    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
-    zeta = (g.sum() + spectrum.g_null) / problem.norm
-    w = (g * lam).sum() / zeta
+    m = sums(spectrum)
+    zeta = (m.g0 + spectrum.g_null) / problem.norm
+    w = m.g1 / zeta
     q = 1e-12 * w
     b = solve_bias(problem, 0.0, q, w, 0.0, 0.0) if problem.fit_bias else 0.0
     hats = np.empty((6, 4))
     data_side(problem, 0.0, q, w, 0.0, b, hats)
     q_hat, r_hat = hats[0, 1], hats[0, 2]
-    y[LOG_Q] = math.log(max((q_hat * (g * lam * lam).sum() + r_hat**2 * (s * lam).sum()) / zeta**2, 1e-300))
-    y[LOG_X], y[R], y[B], y[ZETA] = math.log(w), r_hat * s.sum() / zeta, b, zeta
+    y[LOG_Q] = math.log(max((q_hat * m.g2 + r_hat**2 * m.s1) / zeta**2, 1e-300))
+    y[LOG_X], y[R], y[B], y[ZETA] = math.log(w), r_hat * m.s0 / zeta, b, zeta
 
 
 @jit
 def leave_edge(problem, spectrum, tol, edge, y, total):
     """Follow the SAT phase from its surface, where the volume of solutions closes, down to the margin asked for."""
     gap = edge[LOG_X] - problem.kappa[0]
-    share, solved, factor, good = 0.02, 0.0, 2.0, edge.copy()
+    share, solved, factor, good = 0.02, 0.0, 2.0, np.empty(5)
+    assign(good, edge)
     residual = math.inf
     for _ in range(100):
         kappa = edge[LOG_X] - share * gap
         p = with_mode(problem, SAT, (kappa, kappa), 0.0)
         for k in range(1 if solved > 0.0 else 6):  # the spread near the surface is of the order of the distance
-            y[:] = good
+            assign(y, good)
             if solved == 0.0:
                 y[LOG_X] = min(2.0 * math.log(share * gap), edge[LOG_Q]) - 2.0 * k
             residual, n = search(p, spectrum, tol, 40, HUGE, y)
@@ -192,7 +211,7 @@ def leave_edge(problem, spectrum, tol, edge, y, total):
         if residual <= tol:
             if share == 1.0:
                 break
-            good[:] = y
+            assign(good, y)
             solved, factor = share, min(factor * factor, 4.0)
         elif solved == 0.0 or factor < 1.01:
             break
@@ -284,10 +303,10 @@ def even_vanishing(problem, spectrum, y):
     for k in range(2):
         q_hat += problem.alpha[k] * problem.weight[k] ** 2
         r_hat += 0.5 * problem.alpha[k] * problem.weight[k]
-    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
-    k_hat = math.sqrt(q_hat * (g * lam).sum() + r_hat**2 * s.sum())
-    y[LOG_Q] = math.log((q_hat * (g * lam * lam).sum() + r_hat**2 * (s * lam).sum()) / k_hat**2)
-    y[LOG_X], y[R] = math.log((g * lam).sum() / k_hat), r_hat * s.sum() / k_hat
+    m = sums(spectrum)
+    k_hat = math.sqrt(q_hat * m.g1 + r_hat**2 * m.s0)
+    y[LOG_Q] = math.log((q_hat * m.g2 + r_hat**2 * m.s1) / k_hat**2)
+    y[LOG_X], y[R] = math.log(m.g1 / k_hat), r_hat * m.s0 / k_hat
     y[B], y[ZETA] = 0.0, k_hat
     return 0.0, 0, k_hat
 
@@ -308,9 +327,9 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
     if residual <= tol and y[LOG_Q] > -40.0:
         return residual, total, UNSAT
 
-    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
-    pull = sum([problem.alpha[k] * problem.weight[k] for k in range(2)])
-    strong = max(ridge, 1e3 * pull * (1.0 + (g * lam).sum() + s.sum() + (g * lam * lam).sum()))
+    m = sums(spectrum)
+    pull = problem.alpha[0] * problem.weight[0] + problem.alpha[1] * problem.weight[1]
+    strong = max(ridge, 1e3 * pull * (1.0 + m.g1 + m.s0 + m.g2))
     side = 0.0
     if problem.law.kinked:
         side = major(problem)
@@ -330,7 +349,8 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
 
     moved = from_major(problem)
     kappa = moved.kappa if side != 0.0 else problem.kappa
-    level, solved, factor, good = strong, strong, 0.1, y.copy()
+    level, solved, factor, good = strong, strong, 0.1, np.empty(5)
+    assign(good, y)
     for _ in range(300):
         residual, n = search(with_mode(problem, RIDGE, kappa, level), spectrum, tol, max_iter, HUGE, y)
         total += n
@@ -338,12 +358,12 @@ def solve_ridge(problem, spectrum, tol, max_iter, y, warm):
             if level == ridge:
                 y[B] -= side * problem.kappa[0]
                 return residual, total, UNSAT
-            good[:] = y
+            assign(good, y)
             solved, factor = level, max(factor * factor, 0.01)
         elif factor > 0.99 or level == strong or too_wide(problem, good):
             break
         else:
-            y[:] = good
+            assign(y, good)
             factor = math.sqrt(factor)
         if total > (5 if problem.law.widest < math.inf else PATIENCE) * max_iter:
             break

@@ -84,7 +84,8 @@ def solve_point(problem, spectrum, tol, max_iter, y, warm_phase, out):
 @jit
 def report(problem, spectrum, phase, ok, y, out):
     """Order parameters, hats, training loss and error of a solution; NaN throughout where there is none."""
-    out[:] = math.nan
+    for j in range(out.size):
+        out[j] = math.nan
     if not ok:
         return
     weighted = (problem.alpha[0] * problem.weight[0], problem.alpha[1] * problem.weight[1])
