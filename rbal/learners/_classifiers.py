@@ -14,6 +14,8 @@ from .._support import parallel
 from .._support.validation import flag, number, one_hot_room, one_of, positive_int, seeded, squarable, states, unmasked
 from ._perceptron import Problem
 
+INTERCEPT_SCALING = 1e3  # liblinear puts a ridge on the intercept too; scaled up, it weighs nothing
+
 
 class OrderParameters(NamedTuple):
     """What the theory predicts of a classifier, measured on one that was trained."""
@@ -303,8 +305,7 @@ class LinearSVM(_LinearClassifier):
         if self.loss == "logistic":
             return LogisticRegression(solver="newton-cholesky", **common)
         if self.loss == "squared_hinge":
-            # liblinear puts a ridge on the intercept too; scaled up, it weighs nothing
-            return LinearSVC(loss="squared_hinge", dual=False, intercept_scaling=1e3, **common)
+            return LinearSVC(loss="squared_hinge", dual=False, intercept_scaling=INTERCEPT_SCALING, **common)
         return SVC(kernel="linear", C=1.0 / lam, tol=self.tol, max_iter=self.max_iter)
 
 
