@@ -5,7 +5,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtr
 
-from ..metrics import METRICS
+from ..metrics import METRICS, evaluate
 from ._pipeline import coding
 from ._remedies import designs
 
@@ -99,7 +99,7 @@ def _of_shape(X, y):
             "the theory takes them as equally wide, and misjudges the trained threshold."
         )
     middle = 0.5 * (pos.mean() + neg.mean())
-    seen = 0.5 * ((pos > middle).mean() + (neg < middle).mean())
+    seen = evaluate(s, np.where(y, 1, -1), middle, names=["ba"])["ba"]
     gap = 0.5 * (pos.mean() - neg.mean())
     told = 0.5 * (ndtr(gap / max(pos.std(), 1e-12)) + ndtr(gap / max(neg.std(), 1e-12)))
     error = 0.5 * np.sqrt(0.25 / len(pos) + 0.25 / len(neg))

@@ -70,8 +70,8 @@ def designs(setting):
     place = {remedy.name: j for j, remedy in enumerate(own)}
     place |= {name: len(own) + ends[remedy.mixing] for name, remedy in REMEDIES.items() if remedy.mixing in ends}
     rows = [(*remedy.design(*sizes), remedy.mixing if remedy.samples else np.nan) for remedy in own]
-    rows += [(*kept(*sizes, c_k), mixing_k) for c_k, mixing_k in zip(c, mixing, strict=True)]
-    return Designs(*np.array(rows).T, place, slice(len(own), None))
+    columns = np.hstack([np.transpose(rows), (*kept(*sizes, c), mixing)])
+    return Designs(*columns, place, slice(len(own), None))
 
 
 def solve_all(moments, setting):
