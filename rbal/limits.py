@@ -22,7 +22,7 @@ class LargeMargin(NamedTuple):
 
 
 def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.0):
-    r"""Perceptron at infinite margin, for classes that pull evenly (α⁺c⁺ = α⁻c⁻).
+    r"""Solve the perceptron at infinite margin, for classes that pull evenly (α⁺c⁺ = α⁻c⁻).
 
     Every sample lies below its margin and pulls with its full weight, so that A = k̂ and all is explicit. With one
     eigenvalue q* = 1 - m² and u² = ‖δ‖²/L this is the paper's r* = u √(αu²/(4q* + αu²)) and
@@ -75,7 +75,7 @@ def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.
 
 
 def large_margin_error(u, q):
-    r"""Limit and rate of the balanced error at infinite margin, independent spins.
+    r"""Compute the limit and the rate of the balanced error at infinite margin, for independent spins.
 
     :math:`\mathcal E_{\rm gen}\simeq\tfrac12{\rm erfc}\bigl(u/(2\sqrt{2q})\bigr) + \mathcal C/(\alpha^++\alpha^-)` with
     :math:`\mathcal C = \sqrt q\,e^{-u^2/(8q)}/(\sqrt{2\pi}\,u)`. The printed constant lacks the factor
@@ -99,7 +99,7 @@ def large_margin_error(u, q):
 
 
 def gardner_capacity(kappa):
-    r"""α_c(κ) = 1/∫_{-κ}^∞ (t + κ)² Dt: patterns a perceptron can store with random labels, per weight.
+    r"""Compute how many patterns of random labels a perceptron can store, per weight: α_c(κ) = 1/∫_{-κ}^∞ (t + κ)² Dt.
 
     Parameters
     ----------

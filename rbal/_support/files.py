@@ -12,7 +12,7 @@ class DataError(OSError):
 
 @contextlib.contextmanager
 def writing(path):
-    """Say what to do about a disk that is full or a folder that is not ours."""
+    """Turn an error of writing into one that says what to do, as about a full disk."""
     try:
         yield
     except DataError:
@@ -25,7 +25,7 @@ def writing(path):
 
 @contextlib.contextmanager
 def atomic(path):
-    """Binary file that gets its name when the block ends well, and is gone when it does not."""
+    """Open a binary file that gets its name when the block ends well, and is gone when it does not."""
     path = Path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def replacing(path):
 
 @contextlib.contextmanager
 def locked(path):
-    """One process at a time, where the platform has file locks; others wait, and then find the file."""
+    """Let one process in at a time, where the platform has file locks; others wait, and then find the file."""
     path = Path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

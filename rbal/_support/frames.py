@@ -13,7 +13,7 @@ class TableError(ValueError):
 
 
 def as_pandas(X, name="X"):
-    """A frame or a series of another library as one of pandas; anything else as it is.
+    """Return a frame or a series of another library as one of pandas, and anything else as it is.
 
     Numbers become floats where some are missing, categories and text Python strings, dates and times Python objects.
     A lazy frame is computed.
@@ -32,7 +32,7 @@ def as_pandas(X, name="X"):
 
 
 def like(new, old, X):
-    """Rows put together from the cells of others, as a frame or a series of the library of X.
+    """Return rows, put together from the cells of others, as a frame or a series of the library of X.
 
     Parameters
     ----------
@@ -50,30 +50,30 @@ def like(new, old, X):
 
 
 def _places(new, old):
-    """Where each value stands first."""
+    """Return the place where each value of ``new`` first stands in ``old``."""
     old = pd.Series(old)
     first = np.flatnonzero(~old.duplicated())
     return first[pd.Index(old.iloc[first], dtype=object).get_indexer(pd.Index(new, dtype=object))]
 
 
 def is_foreign(X):
-    """Whether a frame or series is of another library than pandas."""
+    """Tell whether a frame or series is of another library than pandas."""
     return isinstance(_narwhals(X), (nw.DataFrame, nw.Series))
 
 
 def plain(X):
-    """A frame as scikit-learn takes it: floats with NaN, and objects with NaN where text is missing."""
+    """Return a frame as scikit-learn takes it: floats with NaN, and objects with NaN where text is missing."""
     X = as_pandas(X)
     return pd.DataFrame({name: _plain(X[name]) for name in X.columns}, index=X.index) if _is_unusual(X) else X
 
 
 def needs_plain(X):
-    """Whether scikit-learn would stumble over the frame."""
+    """Tell whether scikit-learn would stumble over the frame."""
     return is_foreign(X) or _is_unusual(X)
 
 
 def is_time(column):
-    """Whether a column of a pandas frame holds dates or times."""
+    """Tell whether a column of a pandas frame holds dates or times."""
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return str(dtype).startswith(TIMES)
@@ -83,7 +83,7 @@ def is_time(column):
 
 
 def factorized(column, name):
-    """Codes and levels of a column of a pandas frame."""
+    """Return codes (n,) and levels of a column of a pandas frame."""
     try:
         # the factorize of pandas stumbles over dictionaries of Arrow
         return pd.factorize(column.astype(object) if isinstance(column.dtype, pd.ArrowDtype) else column)
@@ -118,7 +118,7 @@ class NativeFrames:
 
 
 def labels_of(y):
-    """Labels of another library as an array; anything else as it is."""
+    """Return labels of another library as an array, and anything else as it is."""
     return np.asarray(as_pandas(y, "y")) if is_foreign(y) else y
 
 
@@ -130,7 +130,7 @@ def _narwhals(X):
 
 
 def _column(series):
-    """A column of narwhals as one of pandas."""
+    """Return a column of narwhals as one of pandas."""
     dtype = series.dtype
     gaps = bool(series.is_null().any())
     if dtype.is_numeric():

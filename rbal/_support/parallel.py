@@ -54,7 +54,7 @@ def pieces(n, size=8):
 
 
 def aside(function, *args, **options):
-    """Result of a function of scikit-learn, from a thread of its own that Ctrl-C leaves behind.
+    """Call a function of scikit-learn in a thread of its own, which Ctrl-C leaves behind.
 
     Its compiled solvers let other threads run, but do not hear Ctrl-C themselves. Only the main thread hears it; any
     other calls the function at once.
@@ -80,7 +80,7 @@ def aside(function, *args, **options):
 
 
 def run(function, *args):
-    """Result of a function that was compiled with ``parallel=True``, or calls such.
+    """Call a function that was compiled with ``parallel=True``, or calls such.
 
     Its last argument, which is added here, tells whether it has to do without threads.
     """

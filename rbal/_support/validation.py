@@ -9,7 +9,7 @@ MOST_FLOATS = 2**28  # of one array of one-hot states, 2 GB
 
 
 def real_array(name, value, ndim=None):
-    """Value as a float array without NaN, infinity or masked entries; text is no number, whatever it says."""
+    """Return the value as a float array, when it has no NaN, infinity, masked entries or text."""
     unmasked(name, value)
     try:
         array = np.asarray(value)
@@ -27,7 +27,7 @@ def real_array(name, value, ndim=None):
 
 
 def in_range(name, value, low, high=math.inf, *, open_low=False):
-    """Value as a float array in [low, high], or (low, high] with ``open_low``; scalars take a quick way."""
+    """Return the value as a float array in [low, high], or (low, high] with ``open_low``; scalars take a quick way."""
     if isinstance(value, (float, int)) and not isinstance(value, bool):
         value = float(value)
         if (low < value or (value == low and not open_low)) and value <= high and value < math.inf:
@@ -43,14 +43,14 @@ def in_range(name, value, low, high=math.inf, *, open_low=False):
 
 
 def number(name, value, low, high=math.inf, *, open_low=False):
-    """Value as a float in the same range; no arrays."""
+    """Return the value as a float, when it is one number in the same range."""
     if np.ndim(value):
         raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")
     return float(in_range(name, value, low, high, open_low=open_low))
 
 
 def broadcast(**arrays):
-    """Arrays of one shape, by numpy's rules."""
+    """Return arrays of one shape, by numpy's rules."""
     try:
         return np.broadcast_arrays(*arrays.values())
     except ValueError as error:
@@ -59,21 +59,21 @@ def broadcast(**arrays):
 
 
 def one_of(name, value, choices):
-    """Value, when it is one of the choices."""
+    """Return the value, when it is one of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
 
 def flag(name, value):
-    """Value as a bool, when it is one: "no" is not, and would count as true."""
+    """Return the value as a bool, when it is one: "no" is not, and would count as true."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def seeded(name, value):
-    """Generator of random numbers, from a seed, from itself or from nothing."""
+    """Return a generator of random numbers: the one given, one with this seed, or any for None."""
     try:
         if isinstance(value, (bool, np.bool_, str)):
             raise TypeError
@@ -83,7 +83,7 @@ def seeded(name, value):
 
 
 def unmasked(name, value):
-    """Value, when it has no masked entries: behind a mask there is a number that means nothing."""
+    """Return the value, when it has no masked entries: the number behind a mask means nothing."""
     if np.ma.is_masked(value):
         n = int(np.ma.count_masked(value))
         raise ValueError(f"{name} must hold no masked values, got {n}: fill them in, or leave these rows out")
@@ -91,7 +91,7 @@ def unmasked(name, value):
 
 
 def squarable(name, X, columns=None):
-    """X, when no number in it is so large that variances overflow."""
+    """Return X (n, L), when no number in it is so large that variances overflow."""
     sizes = np.abs(X).max(axis=0, initial=0.0)
     if (bad := np.flatnonzero(sizes > LARGEST)).size:
         column = int(bad[0]) if columns is None else columns[bad[0]]
@@ -103,7 +103,7 @@ def squarable(name, X, columns=None):
 
 
 def one_hot_room(name, n, L, Q):
-    """Refuse so many states that their encoding would not fit in memory, before it is made."""
+    """Refuse so many states Q of n rows and L columns that their encoding would not fit in memory."""
     if Q < 2:
         raise ValueError(f"{name} must be at least 2, got {Q}")
     floats = max(n * L, Q) * Q
@@ -115,7 +115,7 @@ def one_hot_room(name, n, L, Q):
 
 
 def positive_int(name, value):
-    """Value as an int ≥ 1."""
+    """Return the value as an int, when it is one ≥ 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
     return int(value)
@@ -130,7 +130,7 @@ def _first(array, bad):
 
 
 def states(name, X, Q, dtype=np.intp):
-    """X as integers 0 … Q-1."""
+    """Return X as integers, when they are states 0 … Q-1."""
     whole = X.dtype.kind in "biu" or np.array_equal(X, np.floor(X))
     if X.size and not (whole and X.min() >= 0 and X.max() < Q):
         bad = (X != np.floor(X)) | (X < 0) | (X >= Q)

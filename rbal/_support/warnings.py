@@ -2,7 +2,7 @@
 
 
 def convergence_warning():
-    """scikit-learn's warning class, imported only when it is needed."""
+    """Return scikit-learn's warning class, imported only when it is needed."""
     from sklearn.exceptions import ConvergenceWarning
 
     return ConvergenceWarning

@@ -35,3 +35,26 @@ def padded(array, K, rows_only=False):
     if extra <= 0:
         return array
     return np.pad(array, [(0, extra)] + [(0, 0 if rows_only else extra)] * (array.ndim - 1))
+
+
+def moments(sums, T):
+    """Return the difference of the means (D,) and both covariances (D, D) of the features that T (K, D) makes."""
+    means, covariances = [], []
+    for s in sums:
+        s.summed(T.shape[0])
+        mean = padded(s.total, T.shape[0]) / s.n
+        products = padded(s.products, T.shape[0])
+        cov = (T.T @ (T.T @ (products / s.n - np.outer(mean, mean))).T) * (s.n / (s.n - 1))
+        means.append(T.T @ mean)
+        covariances.append(0.5 * (cov + cov.T))
+        s.products = None
+    return means[0] - means[1], *covariances
+
+
+def middle_and_width(values):
+    """Return the mean and deviation of values (n,), by which numbers of any size are brought to order 1."""
+    if not values.size:
+        return 0.0, 1.0
+    size = np.abs(values).max() or 1.0  # so that no square overflows
+    middle, width = (values / size).mean(), (values / size).std()
+    return size * middle, size * width if width > 1e-12 * abs(middle) else size

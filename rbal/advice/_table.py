@@ -16,7 +16,7 @@ from .._support.validation import LARGEST
 from ..moments._estimate import from_covariances, from_rows
 from ._features import Counting, TableError, candidates, features
 from ._numbers import ANYWHERE
-from ._sums import Sums, padded
+from ._sums import Sums, middle_and_width, moments
 
 MOST_LEVELS = 100  # of a categorical column; one with more is an identifier or free text
 MOST_COLUMNS = 10_000  # of which the covariance is held in memory
@@ -217,7 +217,7 @@ class Coder:
             raise TableError(f"column {name!r} holds infinite values: replace them or leave them empty")
         for j, name in enumerate(names):
             if name not in self.origin:
-                self.origin[name] = _middle_and_width(values[~missing[:, j], j])
+                self.origin[name] = middle_and_width(values[~missing[:, j], j])
             _check_extremes(name, values[~missing[:, j], j], *self.origin[name])
         if (np.abs(values) > LARGEST).any():
             j = int(np.argmax((np.abs(values) > LARGEST).any(axis=0)))
@@ -317,7 +317,7 @@ class Coder:
         else:
             if K > MOST_COLUMNS:
                 raise TableError(f"{K:,} coded columns and more rows: select at most {MOST_COLUMNS:,} columns")
-            sample = from_covariances(sums[0].n, sums[1].n, *self._moments(sums, T))
+            sample = from_covariances(sums[0].n, sums[1].n, *moments(sums, T))
             if sample.outside > 1e-6 * (sample.outside + sample.shift @ sample.shift):
                 self.notes.insert(0, "LEAK? Some columns together tell the label of every row: look for those that do.")
         rows = self._rows(pos, neg, numeric, categorical)
@@ -356,28 +356,6 @@ class Coder:
         elif len({sums.n for sums in self.classes.values()}) == 1:
             few = max(self.classes, key=lambda label: (str(type(label)), label))  # as many of both: the larger label
         return few, next(label for label in self.classes if label != few)
-
-    def _moments(self, sums, T):
-        """Difference of the means and both covariances of the features."""
-        means, covariances = [], []
-        for s in sums:
-            s.summed(T.shape[0])
-            mean = padded(s.total, T.shape[0]) / s.n
-            products = padded(s.products, T.shape[0])
-            cov = (T.T @ (T.T @ (products / s.n - np.outer(mean, mean))).T) * (s.n / (s.n - 1))
-            means.append(T.T @ mean)
-            covariances.append(0.5 * (cov + cov.T))
-            s.products = None
-        return means[0] - means[1], *covariances
-
-
-def _middle_and_width(values):
-    """Mean and deviation of what is there, by which numbers of any size are brought to order 1."""
-    if not values.size:
-        return 0.0, 1.0
-    size = np.abs(values).max() or 1.0  # so that no square overflows
-    middle, width = (values / size).mean(), (values / size).std()
-    return size * middle, size * width if width > 1e-12 * abs(middle) else size
 
 
 def _check_extremes(name, values, middle, width):

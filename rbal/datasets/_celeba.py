@@ -24,14 +24,14 @@ class Faces(NamedTuple):
     """Bits of the two classes, and a few examples before and after."""
 
     pos: np.ndarray  # (n, ceil(h w / 8)), uint8
-    neg: np.ndarray
+    neg: np.ndarray  # likewise
     before: np.ndarray  # (n, h, w), uint8
-    after: np.ndarray  # bits
-    y: np.ndarray
+    after: np.ndarray  # (n, ceil(h w / 8)), uint8: bits
+    y: np.ndarray  # (n,) labels ±1
 
 
 def root_of(given):
-    """Folder of the copy: the one that is given, or that the environment names."""
+    """Return the folder of the copy: the one given, or the one that the environment names."""
     root = os.environ.get(VARIABLE) if given is None else given
     if not root:
         raise DataError(f"root must be the folder of your copy of CelebA: give it, or name it in {VARIABLE}")
@@ -39,7 +39,7 @@ def root_of(given):
 
 
 def read(root, attributes, size, window, k, partial, progress):
-    """Faces of the two classes, from the cache where the same were read before; and how many are listed."""
+    """Return the faces of the two classes, from the cache where they were read before, and how many are listed."""
     if size is not None:
         size = tuple(positive_int("size", side) for side in size)
         if len(size) != 2:
@@ -62,7 +62,7 @@ def read(root, attributes, size, window, k, partial, progress):
 
 
 def select(path, attributes):
-    """All names of files; those with the first attribute and not the second, and the other way round."""
+    """Return the names of all files, and of those that have one attribute and not the other, for either attribute."""
     if isinstance(attributes, str) or len(attributes) != 2 or attributes[0] == attributes[1]:
         raise ValueError(f"attributes must be two different names, got {attributes!r}")
     try:
@@ -98,7 +98,7 @@ def select(path, attributes):
 
 
 def _matching(folder, path, listed, classes, attributes, partial):
-    """Size of every photograph on disk, when they and the attribute file belong together; and the classes on disk."""
+    """Return the sizes of the photographs on disk and the classes among them, when the attribute file matches them."""
     try:
         with os.scandir(folder) as entries:
             photographs = [entry for entry in entries if entry.name.lower().endswith((".jpg", ".png"))]
@@ -123,7 +123,7 @@ def _matching(folder, path, listed, classes, attributes, partial):
 
 
 def _binarised(folder, classes, size, window, k, progress):
-    """One photograph in memory at a time; the bits of all."""
+    """Turn photographs into bits, with one of them in memory at a time."""
     bits, shape = [None, None], None
     before, after = [], []
     bar = tqdm(total=sum(map(len, classes)), desc="CelebA", unit="image", disable=not progress)
@@ -148,7 +148,7 @@ def _binarised(folder, classes, size, window, k, progress):
 
 
 def channel_sum(path: Path, size=None):
-    """Sum of the three channels: three times the grey value, in whole numbers, and the same image to the threshold."""
+    """Return the sum (h, w) of the three channels, in whole numbers three times the grey value: the bits are alike."""
     from PIL import Image
 
     try:

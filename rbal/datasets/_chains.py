@@ -55,7 +55,7 @@ class DimerSample:
 
 
 def chain(rng, tables, target, n_samples, burn_in, thin):
-    """Samples (n_samples, 2, N) of one chain that starts from random sequences, and its trace."""
+    """Run a chain from random sequences; return its samples (n_samples, 2, N) and its trace (sweeps, 5)."""
     N = tables.pattern.shape[0]
     V = rng.integers(len(target.X), size=(2, N)).astype(np.int8)
     trace = np.empty((burn_in + n_samples * thin, 5))
@@ -64,17 +64,17 @@ def chain(rng, tables, target, n_samples, burn_in, thin):
     for sample in range(-1, n_samples):
         sweeps = burn_in if sample < 0 else thin
         uniforms, swaps = rng.random((sweeps, 2, N)), rng.random((sweeps, _fold.N_EXCHANGES, 2))
-        w, b = _fold.weigh(V, tables, target)  # afresh for each sample, so that rounding does not build up
+        pair = _fold.weigh(V, tables, target)  # afresh for each sample, so that rounding does not build up
         for lo, hi in parallel.pieces(sweeps):
-            _fold.run(V, w, b, uniforms[lo:hi], swaps[lo:hi], tables, target, trace[done + lo : done + hi])
+            _fold.run(pair, uniforms[lo:hi], swaps[lo:hi], tables, target, trace[done + lo : done + hi])
         done += sweeps
         if sample >= 0:
             kept[sample] = V
     return kept, trace
 
 
-def run_chains(rngs, tables, target, n_samples, burn_in, thin, n_jobs, progress):
-    """Samples (chains, n_samples, 2, N) and traces of one chain for each generator, in threads."""
+def run_chains(rngs, tables, target, n_samples, burn_in, thin, *, n_jobs, progress):
+    """Run a chain for each generator, in threads; return samples (chains, n_samples, 2, N) and traces."""
     tasks = (delayed(chain)(rng, tables, target, n_samples, burn_in, thin) for rng in rngs)
     done = Parallel(n_jobs, prefer="threads", return_as="generator")(tasks)
     kept, traces = zip(*tqdm(done, total=len(rngs), desc="chains", disable=not progress), strict=True)
@@ -89,13 +89,13 @@ def _chains(states):
 
 
 def _identity(states):
-    """Probability that two independent sequences have the same letter, summed over sites."""
+    """Return the probability that two independent sequences have the same letter, summed over sites."""
     flat = states.reshape(-1, states.shape[2])
     return sum(((flat == a).mean(axis=0) ** 2).sum() for a in np.unique(flat))
 
 
 def autocorrelation(states, lags):
-    """Autocorrelation of sequences: how much more alike two of one chain are than independent ones.
+    """Measure how much more alike two sequences of one chain are than independent ones.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def autocorrelation(states, lags):
 
 
 def autocorrelation_time(states):
-    """Integrated autocorrelation time of sequences, from how much the chains differ.
+    """Estimate the integrated autocorrelation time of sequences from how much the chains differ.
 
     The variance of a frequency, averaged over a chain of n sequences, is τ/n times that of one sequence. Averaged over
     all letters and sites, and estimated between chains, this needs no window and sees the slowest modes.
@@ -147,7 +147,7 @@ def autocorrelation_time(states):
 
 
 def settling_time(traces, batch=5):
-    """Burn-in that traces ask for: the start that is worth dropping, by the marginal standard error rule (MSER-5).
+    """Find how many sweeps to drop at the start of chains, by the marginal standard error rule (MSER-5).
 
     Averaged over chains and in batches, each quantity is cut where the standard error of the mean of the rest is least
     (White, Simulation 69, 323, 1997); the longest cut counts.

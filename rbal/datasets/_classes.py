@@ -1,4 +1,4 @@
-"""What every synthetic data set is: two classes, their moments, and a way to draw from them."""
+"""Two classes, their moments, and a way to draw from them: what every synthetic data set is."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Classes:
         return f"Classes({self.moments!r}, n_states={self.n_states}, exact={self.exact})"
 
     def sample(self, n_pos, n_neg, rng):
-        """Samples of both classes, positives first.
+        """Draw samples of both classes, positives first.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ def _count(name, value):
 
 
 def generator(rng):
-    """A Generator as it is, or a new one from a seed."""
+    """Return a Generator as it is, or a new one from a seed."""
     if isinstance(rng, np.random.Generator):
         return rng
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
@@ -72,7 +72,7 @@ def generator(rng):
 
 
 def class_means(name, M, half, low):
-    """M ± half, when both are in [low, 1]; rounding is forgiven."""
+    """Return M ± half, of the shape of M, when both are in [low, 1]; rounding is forgiven."""
     means = M + half, M - half
     worst = max(max(low - mean.min(), mean.max() - 1.0) for mean in means)
     if worst > 1e-12:

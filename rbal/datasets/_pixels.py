@@ -9,7 +9,7 @@ ROWS_AT_ONCE = 4096  # images held in memory as floats
 
 
 def sauvola_threshold(grey, window=8, k=0.05):
-    r"""Local threshold :math:`T = m\,[1 + k\,(s/R - 1)]` of Sauvola and Pietikäinen; a pixel above it is white.
+    r"""Return the local threshold :math:`T = m\,[1 + k\,(s/R - 1)]` of Sauvola and Pietikäinen; a pixel above is white.
 
     Here m and s are the mean and standard deviation in a square window around the pixel, with the image mirrored at its
     borders, and R is the largest s in the image. For odd windows this is scikit-image's ``threshold_sauvola`` with that
@@ -42,25 +42,25 @@ def sauvola_threshold(grey, window=8, k=0.05):
 
 
 def spins(rows, L):
-    """Bits as ±1."""
+    """Unpack rows of bits to spins ±1, (n, L)."""
     return 2 * np.unpackbits(rows, axis=1, count=L).view(np.int8) - 1
 
 
-# An encoder gives rows, the shape of an image, and whether the rows are packed bits.
+# An encoder takes images (n, h, w) or (n, h, w, 3). It returns rows, the shape of an image, and whether rows are bits.
 
 
 def flat(images):
-    """Colours as they are."""
+    """Encode colours as they are."""
     return images.reshape(len(images), -1), images.shape[1:], False
 
 
 def black_and_white(images):
-    """Bits at the threshold 0.5: no pixel/255 lies on it, so that > and >= are the same."""
+    """Encode pixels as bits at the threshold 0.5: no pixel/255 lies on it, so that > and >= are the same."""
     return np.packbits((images > 127).reshape(len(images), -1), axis=1), images.shape[1:], True
 
 
 def adaptive(images):
-    """Bits by Sauvola's threshold. The sum of the channels serves as well as their mean, and is exact."""
+    """Encode pixels as bits by Sauvola's threshold. The sum of the channels does as well as the mean, and is exact."""
     bits = []
     for start in range(0, len(images), ROWS_AT_ONCE):
         grey = images[start : start + ROWS_AT_ONCE].sum(axis=3, dtype=float)

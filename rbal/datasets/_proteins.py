@@ -22,7 +22,7 @@ SHA256 = {
 
 
 def enumerate_walks(shape=(3, 3, 3)):
-    """All compact self-avoiding walks in a box: those that visit every site once.
+    """Enumerate the compact self-avoiding walks in a box: those that visit every site once.
 
     Walks that a rotation or a reflection of the box maps onto each other count as one, and the first in lexicographic
     order stands for them. A walk and its reverse are two: a sequence has a direction.
@@ -50,7 +50,7 @@ def enumerate_walks(shape=(3, 3, 3)):
 
 
 def contacts(walks):
-    """Contacts of compact walks: monomers on neighbouring sites that are not neighbours along the chain.
+    """Find the contacts of compact walks: monomers on neighbouring sites that are not neighbours along the chain.
 
     Bonds and contacts together are all neighbouring sites of the box, so that two walks with the same contacts differ
     by a symmetry of the box. The contact maps of :func:`enumerate_walks` are therefore all different.
@@ -102,7 +102,7 @@ class Structures:
 
     @cached_property
     def contacts(self):
-        """Contacts of each walk."""
+        """Contacts (R, n_contacts, 2) of each walk."""
         return contacts(self.walks)
 
     @cached_property
@@ -111,7 +111,7 @@ class Structures:
 
 
 def representative_structures(n=10_000, rng=0):
-    """Random subset of the structures of the 3×3×3 cube, in the order of the enumeration.
+    """Draw a random subset of the structures of the 3×3×3 cube, in the order of the enumeration.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def representative_structures(n=10_000, rng=0):
 
 
 def encode(sequences):
-    """States 0 … 19 of sequences written in one-letter codes.
+    """Turn sequences in one-letter codes into states 0 … 19.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def encode(sequences):
 
 
 def decode(states):
-    """Sequences in one-letter codes.
+    """Turn states into sequences in one-letter codes.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def decode(states):
 
 
 def miyazawa_jernigan():
-    """Energies of contacts between amino acids, in units of RT.
+    """Read the energies of contacts between amino acids, in units of RT.
 
     The table of Miyazawa and Jernigan, J. Mol. Biol. 256, 623 (1996), entry MIYS960101 of AAindex.
 
@@ -201,7 +201,7 @@ def miyazawa_jernigan():
 
 
 def energies(sequences, structures, *, energy=None):
-    """E(v|S) of sequences in every structure.
+    """Compute the energies E(v|S) of sequences in every structure.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def energies(sequences, structures, *, energy=None):
 
 
 def p_nat(sequences, structures, native, *, energy=None):
-    """Probability p_nat(S|v) that sequences fold into their native structure.
+    """Compute the probability p_nat(S|v) that sequences fold into their native structure.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def p_nat(sequences, structures, native, *, energy=None):
 
 
 def shipped(name):
-    """Bytes of a data file of the package, as they left us."""
+    """Return the bytes of a data file of the package, when its checksum is right."""
     path = files(__package__) / "_data" / name
     try:
         content = path.read_bytes()
@@ -267,7 +267,7 @@ def shipped(name):
 
 
 def compact(name, walks):
-    """Walks as an int8 array, when each visits every site of one box by steps to neighbouring sites."""
+    """Return walks (n, sites, 3) as int8, when each visits every site of one box by steps to neighbouring sites."""
     array = real_array(name, walks, ndim=3)
     if array.shape[2] != 3 or array.size == 0 or (array != np.floor(array)).any() or array.min() < 0:
         raise ValueError(f"{name} must be integer coordinates ≥ 0 of shape (n, sites, 3), got shape {array.shape}")
@@ -281,6 +281,7 @@ def compact(name, walks):
 
 
 def default_energy(energy):
+    """Return the energies (Q, Q) given, when they are symmetric, or those of Miyazawa and Jernigan for None."""
     if energy is None:
         return miyazawa_jernigan()
     E = real_array("energy", energy, ndim=2)
@@ -290,7 +291,7 @@ def default_energy(energy):
 
 
 def residues(name, value, length, Q):
-    """Value as an (n, length) array of states 0 … Q-1; strings are amino acids."""
+    """Return the value as an (n, length) array of states 0 … Q-1; strings are amino acids."""
     if isinstance(value, str) or (isinstance(value, (list, tuple)) and any(isinstance(v, str) for v in value)):
         value = encode(value)
     array = np.atleast_2d(real_array(name, value, ndim=(1, 2)))
@@ -300,6 +301,7 @@ def residues(name, value, length, Q):
 
 
 def position(name, value, structures):
+    """Return the value as an int, when it is the position of a structure."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < len(structures):
         raise ValueError(f"{name} must be the position of a structure, 0 … {len(structures) - 1}, got {value!r}")
     return int(value)

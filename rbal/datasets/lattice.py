@@ -59,7 +59,7 @@ CHI = {"bounded": 5.0, "mildly bounded": 0.1, "unbounded": 0.0}
 
 
 def load_structures():
-    """Structures behind the shipped sequences: 10,000 of the 3×3×3 cube, with S_A, S_B and S_C by name.
+    """Load the structures behind the shipped sequences: 10,000 of the 3×3×3 cube, with S_A, S_B and S_C by name.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def load_structures():
 
 
 def load_dimers(state="bounded", compound="A+C"):
-    """Pairs of sequences in one of the states of a compound, as :func:`sample_dimers` drew them.
+    """Load pairs of sequences in one of the states of a compound, as :func:`sample_dimers` drew them.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def load_dimers(state="bounded", compound="A+C"):
 
 
 def dimer_info(state="bounded", compound="A+C"):
-    """How shipped sequences were drawn, and what was measured on the way.
+    """Tell how shipped sequences were drawn, and what was measured on them.
 
     Parameters
     ----------

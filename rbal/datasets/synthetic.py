@@ -18,8 +18,16 @@ from sklearn.exceptions import ConvergenceWarning
 from .._support.validation import in_range, number, positive_int, real_array
 from ..moments import Moments
 from ._classes import Classes, class_means, generator
-from ._gibbs import Chains, PottsFit, boltzmann_learning, draw, model_moments
-from ._latent import draw_intervals, gaussian_root, latent_spins, search, site_covariance
+from ._gibbs import PottsFit, boltzmann_learning, checked_chains, checked_couplings, draw, model_moments
+from ._latent import (
+    check_variances,
+    checked_correlation,
+    draw_intervals,
+    gaussian_root,
+    latent_spins,
+    search,
+    site_covariance,
+)
 
 __all__ = [
     "Classes",
@@ -37,7 +45,7 @@ __all__ = [
 
 
 def ising(m=0.0, delta=1.0, L=None, cov=None):
-    """Spins ±1 with means m ± δ/(2√L), independent or correlated.
+    """Make classes of spins ±1 with means m ± δ/(2√L), independent or correlated.
 
     Correlated spins are signs of a Gaussian, cut so that each spin has its mean, and correlated so that each pair has
     its covariance: in either class the means and all covariances between spins are exactly those asked for. Variances
@@ -74,25 +82,14 @@ def ising(m=0.0, delta=1.0, L=None, cov=None):
         moments = Moments.ising(base.M, base.delta, cov=variances)
         return Classes(moments, *(partial(_draw_spins, 0.5 * (1.0 + mean)) for mean in means))
     cov = real_array("cov", cov, 2).copy()
-    _check_variances(np.diagonal(cov), 1.0 - base.M**2, variances)
+    check_variances(np.diagonal(cov), 1.0 - base.M**2, variances)
     np.fill_diagonal(cov, variances)
     draws = [latent_spins(mean, cov, sign) for mean, sign in zip(means, ("positive", "negative"), strict=True)]
     return Classes(Moments.ising(base.M, base.delta, cov=cov), *draws)
 
 
-def _check_variances(diagonal, midpoint, average):
-    """The diagonal lies between the two conventions, up to rounding."""
-    miss = np.maximum(diagonal - midpoint, average - diagonal)
-    i = int(np.argmax(miss))
-    if miss[i] > 1e-8:
-        raise ValueError(
-            f"cov must have the variances of the spins on its diagonal, between {average[i]:.6g} and {midpoint[i]:.6g} "
-            f"at spin {i}, got {diagonal[i]:.6g}"
-        )
-
-
 def potts(M, delta, correlation=None):
-    """Sites with Q states and frequencies M ± δ/(2√L), independent or tied by a Gaussian.
+    """Make classes of sites with Q states and frequencies M ± δ/(2√L), independent or tied by a Gaussian.
 
     Tied sites are made from a Gaussian with one component a site, cut into Q intervals of the right probabilities;
     neighbouring states are therefore alike. The covariance is computed from the probabilities of rectangles.
@@ -113,7 +110,7 @@ def potts(M, delta, correlation=None):
     edges = [_edges(f) for f in means]
     if correlation is None:
         return Classes(_potts_moments(base, means), *(partial(_draw_states, e) for e in edges), n_states=base.Q)
-    R = _correlation("correlation", correlation, base.L)
+    R = checked_correlation("correlation", correlation, base.L)
     root = gaussian_root("correlation", R)
     edges = [ndtri(np.minimum(e, 1.0)) for e in edges]
     cov = 0.5 * sum(site_covariance(e, R) for e in edges)
@@ -124,26 +121,15 @@ def potts(M, delta, correlation=None):
 
 
 def _site_blocks(f):
-    """Covariance (L, Q, Q) of one-hot sites with frequencies f."""
+    """Return the covariance (L, Q, Q) of one-hot sites with frequencies f (L, Q)."""
     return f[:, :, None] * np.eye(f.shape[1]) - f[:, :, None] * f[:, None, :]
 
 
 def _potts_moments(base, means):
-    """Moments of independent sites, with the average of the class covariances, kept block by block."""
+    """Return moments of independent sites, with the average of the class covariances, kept block by block."""
     basis = helmert(base.Q).T
     blocks = 0.5 * sum(np.einsum("ta,itu,ub->iab", basis, _site_blocks(f), basis, optimize=True) for f in means)
     return Moments(L=base.L, Q=base.Q, M=base.M, delta=base.delta, shift=base._shift, covariance=blocks)
-
-
-def _correlation(name, value, L):
-    R = real_array(name, value, 2)
-    if R.shape != (L, L):
-        raise ValueError(f"{name} must have shape ({L}, {L}), got {R.shape}")
-    off = max(np.abs(R - R.T).max(), np.abs(np.diagonal(R) - 1.0).max())
-    if off > 1e-10:
-        raise ValueError(f"{name} must be symmetric with 1 on its diagonal, got a deviation of {off:.3g}")
-    R = 0.5 * (in_range(name, R, -1.0 - 1e-10, 1.0 + 1e-10) + R.T)
-    return np.clip(R, -1.0, 1.0)
 
 
 def potts_model(
@@ -159,7 +145,7 @@ def potts_model(
     rng=0,
     progress=True,
 ):
-    r"""Two Potts models, sampled by heat bath (Gibbs).
+    r"""Make classes of two Potts models, sampled by heat bath (Gibbs).
 
     A configuration has probability :math:`\propto\exp\bigl(\sum_i h_i(s_i) + \sum_{i<j} J_{ij}(s_i, s_j)\bigr)`. Each
     call of ``sample`` starts chains at random, lets them run for ``burn_in`` sweeps, and takes a sample of each every
@@ -187,7 +173,7 @@ def potts_model(
     -------
     Classes
     """
-    chains = _chains(n_chains, burn_in, thin)
+    chains = checked_chains(n_chains, burn_in, thin)
     n_moments, rng = positive_int("n_moments", n_moments), generator(rng)
     fields_pos, fields_neg = real_array("fields_pos", fields_pos, 2), real_array("fields_neg", fields_neg, 2)
     L, Q = fields_pos.shape
@@ -195,8 +181,8 @@ def potts_model(
         raise ValueError(f"fields_pos must have at least 1 site and 2 states, got shape {fields_pos.shape}")
     if fields_neg.shape != fields_pos.shape:
         raise ValueError(f"fields_neg must have the shape of fields_pos {fields_pos.shape}, got {fields_neg.shape}")
-    J_pos = _couplings("couplings", couplings, L, Q)
-    J_neg = J_pos if couplings_neg is None else _couplings("couplings_neg", couplings_neg, L, Q)
+    J_pos = checked_couplings("couplings", couplings, L, Q)
+    J_neg = J_pos if couplings_neg is None else checked_couplings("couplings_neg", couplings_neg, L, Q)
     models = (fields_pos.copy(), J_pos), (fields_neg.copy(), J_neg)
     (f_pos, cov_pos, exact), (f_neg, cov_neg, _) = (
         model_moments(*model, chains, n_moments, rng, progress) for model in models
@@ -206,7 +192,7 @@ def potts_model(
 
 
 def fit_potts_model(M, cov, *, n_chains=2000, n_iter=300, sweeps=3, n_samples=50_000, tol=0.02, rng=0, progress=True):
-    """Potts model with prescribed frequencies and covariance between sites, by Boltzmann learning.
+    """Find the Potts model with given frequencies and covariance between sites, by Boltzmann learning.
 
     Of all distributions with these two moments it is the one of largest entropy. For classes with means M ± δ/(2√L),
     fit either one and give both to :func:`potts_model`.
@@ -235,7 +221,7 @@ def fit_potts_model(M, cov, *, n_chains=2000, n_iter=300, sweeps=3, n_samples=50
         of a frequency or of a covariance between sites, and ``exact`` tells whether it was found by enumeration; if
         not, it includes sampling noise of about 2/√n_samples.
     """
-    chains = _chains(n_chains, 200, sweeps, names=("n_chains", "burn_in", "sweeps"))
+    chains = checked_chains(n_chains, 200, sweeps, names=("n_chains", "burn_in", "sweeps"))
     n_iter, n_samples = positive_int("n_iter", n_iter), positive_int("n_samples", n_samples)
     tol, rng = number("tol", tol, 0.0, open_low=True), generator(rng)
     M = real_array("M", M, 2)
@@ -252,24 +238,8 @@ def fit_potts_model(M, cov, *, n_chains=2000, n_iter=300, sweeps=3, n_samples=50
     return fit
 
 
-def _chains(n_chains, burn_in, thin, names=("n_chains", "burn_in", "thin")):
-    return Chains(*(positive_int(name, n) for name, n in zip(names, (n_chains, burn_in, thin), strict=True)))
-
-
-def _couplings(name, value, L, Q):
-    J = real_array(name, value, (2, 4))
-    if J.shape not in ((L, Q, L, Q), (L * Q, L * Q)):
-        raise ValueError(f"{name} must have shape ({L}, {Q}, {L}, {Q}) or ({L * Q}, {L * Q}), got {J.shape}")
-    J = J.reshape(L, Q, L, Q)
-    off = np.abs(J - J.transpose(2, 3, 0, 1)).max()
-    own = np.abs(J[np.arange(L), :, np.arange(L), :]).max()
-    if max(off, own) > 1e-10 * np.abs(J).max():
-        raise ValueError(f"{name} must be symmetric and 0 within a site, got a deviation of {max(off, own):.3g}")
-    return J.copy()
-
-
 def gaussian(mean_pos, mean_neg, cov):
-    """Gaussian classes with two means and a common covariance.
+    """Make Gaussian classes with two means and a common covariance.
 
     Parameters
     ----------
@@ -289,7 +259,7 @@ def gaussian(mean_pos, mean_neg, cov):
 
 
 def random_gaussian(rng, L=100, ratio=2.0, scale=1.0):
-    r"""Gaussian classes with a random covariance and a random shift.
+    r"""Make Gaussian classes with a random covariance and a random shift.
 
     The covariance is that of ``ratio * L`` standard Gaussian vectors, :math:`C = FF^\top/(\mathrm{ratio}\,L)`, with
     eigenvalues between :math:`(1 \pm \mathrm{ratio}^{-1/2})^2`; the shift has components
@@ -320,7 +290,7 @@ def random_gaussian(rng, L=100, ratio=2.0, scale=1.0):
 
 
 def d1(L=100):
-    """The paper's first data set: independent spins with m = 0.4 and δ = 1 (used with α⁺ = 1, κ = 0.4).
+    """Make the paper's first data set: independent spins with m = 0.4 and δ = 1 (used with α⁺ = 1, κ = 0.4).
 
     Parameters
     ----------
@@ -335,7 +305,7 @@ def d1(L=100):
 
 
 def d2(rng, L=200, Q=10):
-    """The paper's second data set: independent sites with uniform frequencies (used with α⁺ = 3, κ = 2).
+    """Make the paper's second data set: independent sites with uniform frequencies (used with α⁺ = 3, κ = 2).
 
     Printed is: M uniform in [0.1, 0.3] and δ uniform in [0, 0.1], independently over sites and states, but for the
     last state of each site, which makes M sum to 1 and δ to 0. With ten states the last M is then negative, save with
@@ -362,7 +332,7 @@ def d2(rng, L=200, Q=10):
 
 
 def d3(rng, L=200, Q=10):
-    """The paper's third data set: independent sites with normal frequencies (used with α⁺ = 4.5, κ = 2).
+    """Make the paper's third data set: independent sites with normal frequencies (used with α⁺ = 4.5, κ = 2).
 
     Printed is: M± ~ N(0.8 ± 0.2, 0.1), then each site divided by its sum. We read 0.1 as the standard deviation, so
     that M⁺ has mean 1.0 and M⁻ mean 0.6 before they are normalised; a variance of 0.1 would make one in 35 of the
@@ -404,7 +374,7 @@ def _draw_gaussian(mean, root, n, rng):
 
 
 def _edges(frequencies):
-    """Where one state follows another on [0, 1], (L, Q-1); states at the end that never occur are out of reach."""
+    """Return the edges (L, Q-1) between states on [0, 1]; states at the end that never occur are out of reach."""
     edges = np.cumsum(frequencies, axis=1)[:, :-1]
     rest = np.cumsum(frequencies[:, :0:-1], axis=1)[:, ::-1]
     return np.where(rest > 0.0, edges, np.inf)

@@ -13,7 +13,7 @@ PART = ".part"
 
 
 def extract(model, images, path, *, batch_size=256, progress=True):
-    """Features of images in a file, as a memory-mapped array.
+    """Write the features of images to a file, and open it as a memory-mapped array.
 
     What is finished stays: a call that was interrupted goes on after its last full batch, and a later one only opens
     the file.
@@ -63,7 +63,7 @@ def extract(model, images, path, *, batch_size=256, progress=True):
 
 
 def _table(part, shape, done):
-    """The unfinished array: a new one, or that of an earlier call."""
+    """Open the unfinished array: a new one, or that of an earlier call."""
     if not done:
         return np.lib.format.open_memmap(part, "w+", np.float32, shape)
     table = _opened(part, shape[0], mode="r+")
@@ -88,7 +88,7 @@ def _write_note(note, owner, done):
 
 
 def _read_note(note, owner):
-    """How many rows are done, when they are ours."""
+    """Return how many rows are done, when they belong to this owner."""
     try:
         stored = json.loads(note.read_text())
         done = int(stored["done"])

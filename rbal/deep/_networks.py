@@ -11,7 +11,7 @@ from .._support.validation import one_of, positive_int
 
 
 class Variant(NamedTuple):
-    """In what a published ResNet-50 differs from the others, besides its weights."""
+    """Details in which published ResNet-50s differ, besides their weights."""
 
     stride_in_3x3: bool  # which convolution of a block halves the image: the 3×3, or the first 1×1
     conv_bias: bool
@@ -30,13 +30,13 @@ EXPANSION = 4  # channels that leave a block, over those inside
 
 
 class _Network(nn.Module):
-    """What all networks share: images 0 … 255 at the door."""
+    """Networks that take images with values 0 … 255."""
 
     channels, scale, mean, std = (0, 1, 2), 1 / 127.5, (1.0, 1.0, 1.0), (1.0, 1.0, 1.0)
     size = None
 
     def prepare(self, images):
-        """Images as the network takes them.
+        """Turn images into the tensor that the network takes.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class _Network(nn.Module):
 
 
 def checked_images(images):
-    """Images as an array of the right kind, or an error that says what is wrong."""
+    """Return images as an array, when they are (n, h, w, 3) of uint8."""
     images = np.asarray(images)
     if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8:
         raise ValueError(f"images must be (n, h, w, 3) of uint8, got {images.shape} of {images.dtype}")
@@ -67,7 +67,7 @@ def checked_images(images):
 
 
 class Bottleneck(nn.Module):
-    """1×1, 3×3, 1×1 and a way around them."""
+    """Residual block: convolutions 1×1, 3×3, 1×1, and a way around them."""
 
     def __init__(self, inside, width, stride, variant):
         super().__init__()
@@ -86,7 +86,7 @@ class Bottleneck(nn.Module):
             self.downsample = nn.Sequential(way_around, nn.BatchNorm2d(outside, **norm))
 
     def forward(self, x):
-        """From ``inside`` channels to four times ``width``."""
+        """Map ``inside`` channels to four times ``width``."""
         around = x if self.downsample is None else self.downsample(x)
         x = torch.relu(self.bn1(self.conv1(x)))
         x = torch.relu(self.bn2(self.conv2(x)))
@@ -139,7 +139,7 @@ class ResNet(_Network):
         self.fc = nn.Linear(inside, positive_int("n_classes", n_classes))
 
     def features(self, x):
-        """What the last layer sees of prepared images: means over each image, (n, n_features).
+        """Compute what the last layer sees of prepared images: means over each image, (n, n_features).
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class ResNet(_Network):
         return x.mean(dim=(2, 3))
 
     def forward(self, x):
-        """Logits of prepared images, (n, n_classes)."""
+        """Compute the logits (n, n_classes) of prepared images."""
         return self.fc(self.features(x))
 
 
@@ -192,7 +192,7 @@ class SmallCNN(_Network):
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu", generator=generator)
 
     def features(self, x):
-        """Means over the last maps of prepared images, (n, n_features).
+        """Compute the means over the last maps of prepared images, (n, n_features).
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class SmallCNN(_Network):
 
 
 class FeatureInput(nn.Module):
-    """In place of a network that is frozen: its features are the input.
+    """Stands for a frozen network, whose features are the input.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class FeatureInput(nn.Module):
         self.n_features = positive_int("n_features", n_features)
 
     def prepare(self, rows):
-        """Features as a tensor.
+        """Turn features into a tensor.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class FeatureInput(nn.Module):
         return torch.from_numpy(rows)
 
     def features(self, x):
-        """The input.
+        """Return the input.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class Classifier(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def prepare(self, images):
-        """Images as the backbone takes them.
+        """Turn images into the tensor that the backbone takes.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class Classifier(nn.Module):
         return self.backbone.prepare(images).to(self.head[0].weight.device)
 
     def features(self, x):
-        """The last feature layer: outputs of the dense layer on prepared images, (n, hidden).
+        """Compute the last feature layer: outputs of the dense layer on prepared images, (n, hidden).
 
         Parameters
         ----------
@@ -301,5 +301,5 @@ class Classifier(nn.Module):
         return self.head[:2](self.backbone.features(x))
 
     def forward(self, x):
-        """Logits of prepared images, (n,)."""
+        """Compute the logits (n,) of prepared images."""
         return self.head[2](self.features(x)).squeeze(1)

@@ -38,7 +38,7 @@ def train(
     device=None,
     progress=True,
 ):
-    """Train a classifier by RMSprop on the cross-entropy, all its layers, with the paper's settings by default.
+    """Train all layers of a classifier by RMSprop on the cross-entropy, with the paper's settings by default.
 
     After step t the learning rate is lr/(1 + decay·t). A seed fixes the order of the images, and with it, on one kind
     of machine and number of threads, every weight. With a checkpoint, an interrupted training goes on after its last
@@ -74,7 +74,7 @@ def train(
     Returns
     -------
     pandas.DataFrame
-        One row an epoch: epoch, step, train_loss (mean over the epoch, weighted), seconds and cpu_seconds of
+        A row for each epoch: epoch, step, train_loss (mean over the epoch, weighted), seconds and cpu_seconds of
         the training, and every metric of :func:`rbal.metrics.evaluate` on every validation set, as ``name_metric``.
 
     Raises
@@ -113,7 +113,7 @@ def train(
 
 
 def predict(model, images, *, batch_size=256, progress=False):
-    """Scores of images: the logits of a classifier, or all outputs of another network.
+    """Compute scores of images: the logits of a classifier, or all outputs of another network.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def predict(model, images, *, batch_size=256, progress=False):
 
 
 def outputs(model, function, images, batch_size, progress, start=0):
-    """Outputs of a function of prepared images, batch by batch, with the model in evaluation mode."""
+    """Yield the outputs of a function of prepared images, batch by batch, with the model in evaluation mode."""
     batch_size, was_training = positive_int("batch_size", batch_size), model.training
     model.eval()
     bar = tqdm(total=len(images), initial=start, disable=not progress, unit="image")
@@ -151,7 +151,7 @@ def outputs(model, function, images, batch_size, progress, start=0):
 
 
 def chosen(device):
-    """A device by name, or the best that is there."""
+    """Return a device by name, or the best that is there."""
     if device is not None:
         return torch.device(device)
     if torch.cuda.is_available():
@@ -160,7 +160,7 @@ def chosen(device):
 
 
 def _epoch(model, optimizer, images, y, epoch, settings, bar):
-    """One pass; what it cost and how large the loss was."""
+    """Make one pass over the images; return its step, its loss and the time it took."""
     model.train()
     begin, cpu, losses = time.perf_counter(), time.process_time(), []
     batches = _batches(len(y), settings["batch_size"], settings["seed"], epoch)
@@ -189,7 +189,7 @@ def _epoch(model, optimizer, images, y, epoch, settings, bar):
 
 
 def _batches(n, size, seed, epoch):
-    """Rows of each batch. They follow from the seed and the epoch alone, so that nothing need be remembered."""
+    """Return the rows of each batch. They follow from seed and epoch alone, so that nothing need be remembered."""
     order = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,))).permutation(n)
     ends = list(range(size, n, size))
     if ends and n - ends[-1] == 1:  # batch normalisation has no use for a batch of one
@@ -226,7 +226,7 @@ def _save(path, settings, model, optimizer, history):
 
 
 def _resume(path, settings, model, optimizer, epochs):
-    """History so far, with the model and the optimizer as they were; empty when there is no checkpoint."""
+    """Restore the model and the optimizer, and return the history so far; empty when there is no checkpoint."""
     if path is None or not Path(path).exists():
         return []
     state = read_tensors(path)
@@ -247,7 +247,7 @@ def _resume(path, settings, model, optimizer, epochs):
 
 
 def _digest(*arrays):
-    """Hexadecimal digest of the contents of arrays or tensors."""
+    """Return the hexadecimal digest of the contents of arrays or tensors."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array.cpu() if isinstance(array, torch.Tensor) else array))

@@ -26,7 +26,7 @@ OF_NORM = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "mo
 
 
 def load_resnet50(path=None, *, size=None, download=True, progress=True):
-    """ResNet-50 with weights trained on ImageNet.
+    """Load ResNet-50 with weights trained on ImageNet.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def load_resnet50(path=None, *, size=None, download=True, progress=True):
 
 
 def imagenet_labels(*, download=True, progress=True):
-    """Names of the thousand classes of ImageNet, in the order of the network's outputs.
+    """Return the names of the thousand classes of ImageNet, in the order of the network's outputs.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def load_state(network, state, source):
 
 
 def read_tensors(path):
-    """Contents of a file of torch's, tensors and plain values only; every damage is a DataError."""
+    """Read a file of torch's that holds tensors and plain values only; every damage is a DataError."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
@@ -124,7 +124,7 @@ def _package(download, progress):
 
 
 def keras_state(manifest, content):
-    """State dict of our ResNet from the manifest and the joined shards of TensorFlow.js."""
+    """Make the state dict of our ResNet from the manifest and the joined shards of TensorFlow.js."""
     specs = [spec for group in manifest["weightsManifest"] for spec in group["weights"]]
     size = 4 * sum(math.prod(spec["shape"]) for spec in specs)
     if any(spec["dtype"] != "float32" for spec in specs) or size != len(content):
@@ -139,7 +139,7 @@ def keras_state(manifest, content):
 
 
 def our_name(name):
-    """Name of a weight of Keras in our network: res2a_branch2b/kernel is layer1.0.conv2.weight."""
+    """Translate the name of a weight of Keras into ours: res2a_branch2b/kernel is layer1.0.conv2.weight."""
     layer, _, kind = name.partition("/")
     kind = OF_NORM.get(kind, {"kernel": "weight"}.get(kind, kind))
     if layer in ("conv1", "bn_conv1", "fc1000"):
@@ -156,5 +156,5 @@ def our_name(name):
 
 
 def _our_axes(array):
-    """From (height, width, in, out) or (in, out) to (out, in, height, width) or (out, in)."""
+    """Transpose (height, width, in, out) or (in, out) to (out, in, height, width) or (out, in)."""
     return np.transpose(array, {4: (3, 2, 0, 1), 2: (1, 0)}.get(array.ndim, range(array.ndim)))

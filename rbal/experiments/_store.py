@@ -1,4 +1,4 @@
-"""Results of a run in a file, one a line, written as they come."""
+"""Results of a run in a file, each on a line of its own, written as they come."""
 
 import contextlib
 import functools
@@ -33,7 +33,7 @@ SYNC_SECONDS = 1.0  # a result survives the end of its process at once, and a po
 
 
 def describe(trial, seed):
-    """First line of a store: what is run, by which versions, since when."""
+    """Return the first line of a store: what is run, by which versions, since when."""
     name, bound = named(trial)
     return {
         "format": FORMAT,
@@ -48,7 +48,7 @@ def describe(trial, seed):
 
 
 def named(trial):
-    """Qualified name of a trial, and what was bound to it."""
+    """Return the qualified name of a trial, and the arguments bound to it."""
     if not callable(trial):
         raise TypeError(f"trial must be callable, got {type(trial).__name__}")
     if isinstance(trial, functools.partial):
@@ -60,7 +60,7 @@ def named(trial):
 
 
 def fingerprint(value):
-    """Digest of what an object says, the same in every process."""
+    """Return a digest of the content of an object, the same in every process."""
     try:
         text = repr(content(value)).encode()
     except RecursionError:  # an object that holds itself
@@ -69,7 +69,7 @@ def fingerprint(value):
 
 
 def content(value):
-    """What an object says, without what it merely remembers, as nested tuples."""
+    """Return the content of an object as nested tuples, without cached properties."""
     if isinstance(value, (np.generic, np.ndarray)) and value.dtype != object:
         array = np.asarray(value)
         return (str(array.dtype), array.shape, hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest())
@@ -103,7 +103,7 @@ def _remembered(value, name):
 
 @contextlib.contextmanager
 def opened(path, header):
-    """(results by key, function that appends one, start of the first run); without a path nothing is kept."""
+    """Open a store: results by key, a function that appends one, start of the first run. Without a path it is void."""
     if path is None:
         yield {}, lambda result: None, header["started"]
         return
@@ -152,7 +152,7 @@ def lock(file, path):
 
 
 def read(file, path, header):
-    """Results by key, and the start of the first run; a half-written end is cut off."""
+    """Return results by key, and the start of the first run; a half-written end is cut off."""
     file.seek(0)
     text = file.read()
     first = json.dumps({"format": FORMAT}).encode()[:-1]
@@ -178,7 +178,7 @@ def read(file, path, header):
 
 
 def _fault(record, names):
-    """Fault of a line of JSON, or None; results must have the outputs of the first one."""
+    """Return what is wrong with a line of JSON, or None; results must have the outputs of the first one."""
     if not isinstance(record, dict):
         return f"it should be a result, and is {_shown(record)}"
     kinds = HEADER if "format" in record else RESULT

@@ -1,4 +1,4 @@
-"""What many trials say together, and how sure that is."""
+"""Means over many trials, and their errors."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from ._trials import PROVENANCE
 
 
 def summary(table, by=None):
-    """Mean and standard error of what the trials returned, for every cell.
+    """Compute mean and standard error of what the trials returned, for every cell.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def summary(table, by=None):
     Returns
     -------
     pandas.DataFrame
-        One row a cell: its values, for every output ``x`` the mean as ``x`` and the standard error of the mean as
+        A row for each cell: its values, for every output ``x`` the mean as ``x`` and the standard error of the mean as
         ``x_se``, and the number of trials as ``count``. A NaN in any trial makes its mean NaN. Lists are left out.
 
     Notes
@@ -100,7 +100,7 @@ class SharedTest(NamedTuple):
 
 
 def shared_test(values, y=None):
-    r"""Mean of what several trials say of one test set, with the error of the trials and that of the test set.
+    r"""Average what several trials say of one test set, with the errors from the trials and from the test set.
 
     More trials do not make a small test set larger. With :math:`v_{ti}` what trial t says of sample i, both drawn at
     random, the error of the mean has two parts: the scatter of the trials over their number, and the scatter of the
@@ -146,7 +146,7 @@ def shared_test(values, y=None):
         means += of_trial / len(classes)
         of_test += (of_sample.var(ddof=1) - by_chance) / n / len(classes) ** 2
     of_trials = means.var(ddof=1) / n_trials
-    of_test = max(of_test, 0.0)  # an unbiased estimate of what is not there may be less than nothing
+    of_test = max(of_test, 0.0)  # an unbiased estimate of a variance may be negative
     return SharedTest(float(means.mean()), *(math.sqrt(v) for v in (of_trials + of_test, of_trials, of_test)))
 
 

@@ -55,9 +55,9 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
     Returns
     -------
     pandas.DataFrame
-        One row a cell and trial, in the order of the grid: its values, ``trial``, what the trial returned, ``seed``
-        (see :func:`generator`) and ``seconds``. ``attrs`` holds versions, the root seed, the trial's name and when the
-        run was started.
+        A row for each cell and trial, in the order of the grid: its values, ``trial``, what the trial returned,
+        ``seed`` (see :func:`generator`) and ``seconds``. ``attrs`` holds versions, the root seed, the trial's name and
+        when the run was started.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
 
 
 def generator(seed, key):
-    """Random numbers of one row of a table, to repeat that trial alone.
+    """Return the random numbers of one row of a table, to repeat that trial alone.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def generator(seed, key):
 
 
 def _cells(grid):
-    """Cells of a grid, each a dict of plain scalars."""
+    """Return the cells of a grid, each a dict of plain scalars."""
     if isinstance(grid, dict):
         columns = {name: np.atleast_1d(np.asarray(values, object)).tolist() for name, values in grid.items()}
         cells = [dict(zip(columns, values, strict=True)) for values in itertools.product(*columns.values())]
@@ -156,13 +156,13 @@ def _checked_value(name, value):
 
 
 def _canonical(cell):
-    """Text of a cell's content: equal numbers read the same, whatever their type and order."""
+    """Return the content of a cell as text: equal numbers read the same, whatever their type and order."""
     plain = {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in cell.items()}
     return json.dumps(plain, sort_keys=True)
 
 
 def _key(cell, k):
-    """Spawn key of a trial, as text: 128 bits of the cell's content and the trial's number."""
+    """Return the spawn key of a trial, as text: 128 bits of the cell's content and the trial's number."""
     return hashlib.sha256(_canonical(cell).encode()).hexdigest()[:32] + f"{k:08x}"
 
 
@@ -211,7 +211,7 @@ def _finish(todo, done, append, n_jobs, bar):
 
 
 def _results(jobs, n_jobs):
-    """Outcomes of the jobs, in the order in which they are finished."""
+    """Yield the outcomes of the jobs, in the order in which they are finished."""
     backend = get_active_backend()[0]
     if hasattr(backend, "client"):
         yield from _dask_results(backend, jobs, n_jobs)
@@ -228,7 +228,7 @@ def _results(jobs, n_jobs):
 
 
 def _dask_results(backend, jobs, n_jobs):
-    """Results of the jobs from a Dask cluster, by its own client.
+    """Yield the outcomes of the jobs from a Dask cluster, by its own client.
 
     joblib waits for ever when a task cannot be run at all (it takes four workers down, or they lack a module), and it
     scatters large arguments, which are lost with the worker that holds them. Here a job travels with its task.
@@ -262,7 +262,7 @@ def _dask_results(backend, jobs, n_jobs):
 
 
 def _attempt(job):
-    """Outcome of one trial. An error is a value: raised, it would take finished trials of its batch with it."""
+    """Run a trial and return its outcome. An error is a value: raised, it would take finished trials with it."""
     trial, seed, key, cell, _ = job
     _one_thread()
     begin = time.perf_counter()
@@ -297,7 +297,7 @@ def _checked_outputs(outputs, cell):
 
 
 def _portable(error):
-    """The error with its traceback as a note, or a stand-in where it cannot be sent between processes."""
+    """Return the error with its traceback as a note, or a stand-in where it cannot be sent between processes."""
     error.add_note("".join(traceback.format_exception(error)))
     try:
         return pickle.loads(pickle.dumps(error))
@@ -311,7 +311,7 @@ _pools = {"modules": 0, "controller": None}
 
 
 def _one_thread():
-    """BLAS and OpenMP on one thread in this process, from now on; libraries are looked for again after imports."""
+    """Limit BLAS and OpenMP to one thread in this process; libraries are looked for again after imports."""
     if _pools["modules"] != len(sys.modules):
         _pools["controller"] = ThreadpoolController()
         _pools["modules"] = len(sys.modules)

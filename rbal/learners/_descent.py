@@ -15,7 +15,7 @@ from ._faces import Face, directions, held_pulls, join, land, leave, orthogonal,
 
 BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
 TIE = 1e-13  # distance to the margin that is rounding, relative to the largest score
-REFRESH = 64  # steps after which what is updated is computed anew
+REFRESH = 64  # steps after which scores and forces are computed anew: rounding must not build up
 WIDENINGS = 400  # of the stretch of an arc that is looked at: eightfold each, from the smallest double to the largest
 
 

@@ -35,15 +35,15 @@ class Sample(NamedTuple):
     n_pos: int
     n_neg: int
     D: int
-    values: np.ndarray  # eigenvalues of the pooled covariance, those that are not zero
-    shift: np.ndarray  # difference of the means along them
-    spread_pos: np.ndarray  # variance of the positive class along them
-    spread_neg: np.ndarray
+    values: np.ndarray  # (k,) eigenvalues of the pooled covariance, those that are not zero
+    shift: np.ndarray  # (k,) difference of the means along them
+    spread_pos: np.ndarray  # (k,) variance of the positive class along them
+    spread_neg: np.ndarray  # (k,)
     outside: float  # squared difference of the means in no sampled direction
 
 
 def from_covariances(n_pos, n_neg, difference, cov_pos, cov_neg):
-    """Sample of two classes from the difference of their means and their unbiased covariances."""
+    """Make the sample of two classes from the difference of their means (D,) and unbiased covariances (D, D)."""
     D, nu = difference.size, n_pos + n_neg - 2
     pooled = ((n_pos - 1) * cov_pos + (n_neg - 1) * cov_neg) / nu
     values, vectors = eigh(pooled, driver="evd")
@@ -59,7 +59,7 @@ def from_covariances(n_pos, n_neg, difference, cov_pos, cov_neg):
 
 
 def from_rows(rows_pos, rows_neg):
-    """Sample of two classes from their rows, by way of the Gram matrix: for fewer rows than columns."""
+    """Make the sample of two classes from their rows (n, D), by the Gram matrix: for fewer rows than columns."""
     n_pos, n_neg, D = len(rows_pos), len(rows_neg), rows_pos.shape[1]
     means = rows_pos.mean(axis=0), rows_neg.mean(axis=0)
     centred = np.concatenate([rows_pos - means[0], rows_neg - means[1]])
@@ -78,13 +78,13 @@ def from_rows(rows_pos, rows_neg):
 class Resolvents(NamedTuple):
     """The two functions of the population that the saddle point asks for, at arguments z."""
 
-    z: np.ndarray
+    z: np.ndarray  # (ARGUMENTS,), as all
     trace: np.ndarray  # 1/D tr C (z + C)⁻¹
     shift: np.ndarray  # δᵀ(z + C)⁻¹δ / L, free of bias, of either sign
 
 
 def resolvents(sample):
-    """Both functions, from the sample."""
+    """Estimate both functions from the sample."""
     values, nu = sample.values, sample.n_pos + sample.n_neg - 2
     z_hat = np.geomspace(1e-3 * np.median(values), 1e2 * values[-1], ARGUMENTS)
     resolvent = 1.0 / (z_hat[:, None] + values)
@@ -123,13 +123,13 @@ class Fitter:
         self._root = basis * np.sqrt(np.maximum(spectrum[::-1], 0.0))
 
     def _directions(self, mean):
-        """Number of directions at each eigenvalue, per feature."""
+        """Fit the number of directions at each eigenvalue, per feature."""
         rows = self.lam * self._resolvent / self.target.trace[:, None]
         heavy = 10.0 * self.lam / mean  # the trace is known best
         return _nonnegative(np.vstack([rows, heavy]), np.append(np.ones(len(rows)), 10.0))
 
     def noise(self):
-        """Covariance of the shift's resolvents over draws of the samples, for Gaussian classes.
+        """Return the covariance of the shift's resolvents over draws of the samples, for Gaussian classes.
 
         The means scatter along δ and on their own, and so does the covariance, seen through the resolvent; noise in
         the resolvents of the sample amplifies all three.
@@ -151,7 +151,7 @@ class Fitter:
         return _nonnegative(self._kernel, self._white @ shift)
 
     def fit(self):
-        """Spectrum with the measured resolvents."""
+        """Return the spectrum with the measured resolvents."""
         return self._spectrum(self.s)
 
     def _spectrum(self, s):
@@ -160,7 +160,7 @@ class Fitter:
         return Spectrum(lam, self.g[used], s[used], 0.0, float(lam[0]), self.D, 1)
 
     def draws(self, normals):
-        """Spectra that other samples of the same size could have given, one for each row of standard normals.
+        """Yield spectra that other samples of this size could have given, one for each row of normals (n, ARGUMENTS).
 
         Their percentiles are the interval: what was measured, of either sign, is moved by its noise before it is made a
         spectrum. The number of directions stays, whose noise is of order 1/D.
@@ -170,7 +170,7 @@ class Fitter:
 
 
 def evenly(n, dimensions, rng):
-    """Quasi-random (Sobol') standard normals; n is rounded up to a power of two.
+    """Draw quasi-random (Sobol') standard normals (n, dimensions); n is rounded up to a power of two.
 
     A 5 % point of a hundred independent draws is off by a fifth of a standard deviation, and with one seed it is so on
     every table; of as many even draws by a twentieth.
@@ -181,7 +181,7 @@ def evenly(n, dimensions, rng):
 
 
 def _nonnegative(matrix, target):
-    """Non-negative least squares with a ridge that is only there to end the search among nearly equal columns."""
+    """Solve non-negative least squares, with a ridge that ends the search among nearly equal columns."""
     ridge = 1e-7 * np.linalg.norm(matrix)
     rows = np.vstack([matrix, ridge * np.eye(matrix.shape[1])])
     return nnls(rows, np.append(target, np.zeros(matrix.shape[1])), maxiter=100 * matrix.shape[1])[0]

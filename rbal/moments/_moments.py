@@ -38,7 +38,7 @@ class Moments:
 
     @classmethod
     def ising(cls, m=0.0, delta=1.0, L=None, cov=None):
-        """Spins ±1 with means m ± δ/(2√L).
+        """Make the moments of spins ±1 with means m ± δ/(2√L).
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Moments:
 
     @classmethod
     def potts(cls, M, delta, cov=None):
-        """One-hot sites with Q states and frequencies M ± δ/(2√L).
+        """Make the moments of one-hot sites with Q states and frequencies M ± δ/(2√L).
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Moments:
 
     @classmethod
     def real(cls, mean_pos, mean_neg, cov):
-        """Real features with two means and a common covariance: δ = √D (mean_pos - mean_neg) and L = D.
+        """Make the moments of real features with a common covariance: δ = √D (mean_pos - mean_neg) and L = D.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class Moments:
 
     @classmethod
     def from_data(cls, X_pos, X_neg, n_states=None, covariance="pooled"):
-        """Empirical moments of two samples.
+        """Estimate the moments of two samples.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Moments:
             means = [X.mean(axis=0) for X in features]
         else:
             Q, k = positive_int("n_states", n_states), n_states - 1
-            rows = {"shrunk": L * k, "sites": k}.get(covariance, 0)  # of what is made of the samples
+            rows = {"shrunk": L * k, "sites": k}.get(covariance, 0)  # of the covariance that is estimated
             one_hot_room("n_states", max(rows, len(X_pos) + len(X_neg)), L, Q)
             codes = [states("X_pos", X_pos, Q), states("X_neg", X_neg, Q)]
             means = [np.stack([(X == t).mean(axis=0) for t in range(Q)], axis=1) for X in codes]
@@ -200,16 +200,16 @@ class Moments:
 
     @property
     def eigenvalues(self):
-        """λ, ascending; directions ruled out by one-hot encoding are not among them."""
+        """Eigenvalues λ (D,), ascending; directions ruled out by one-hot encoding are not among them."""
         return self._eigen[0]
 
     @property
     def delta_sq(self):
-        """d², the squared shift along each eigenvector of :attr:`eigenvalues`."""
+        """Squared shift d² (D,) along each eigenvector of :attr:`eigenvalues`."""
         return self._eigen[1]
 
     def variance(self, J):
-        """Variance JᵀCJ of the weighted sum of the features within a class.
+        """Return the variance JᵀCJ of the weighted sum of the features within a class.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class Moments:
         return float(w @ cov @ w) if cov.shape[0] == cov.shape[1] else float(np.sum((cov @ w) ** 2))
 
     def debiased(self, n_pos, n_neg, band=50):
-        r"""Copy of the moments with the noise of estimated means taken out of the shift.
+        r"""Return a copy of the moments with the noise of estimated means taken out of the shift.
 
         Means of n⁺ and n⁻ samples differ even when the classes do not: along an eigenvector, the squared shift is too
         large by :math:`L\lambda(1/n^++1/n^-)` on average. One such term is as noisy as what it corrects, but the saddle
@@ -277,7 +277,7 @@ class Moments:
         return Moments(L=self.L, Q=self.Q, M=self.M, delta=delta, shift=shift, covariance=self._covariance)
 
     def _directions(self):
-        """Eigenvalues, δ along each eigenvector, and the way back from such components to δ."""
+        """Return the eigenvalues (D,), δ along each eigenvector (D,), and the map from such components back to δ."""
         cov, shift = self._covariance, self._shift
         if cov is None:
             cov = _site_blocks(self.M, helmert(self.Q).T)
@@ -305,7 +305,7 @@ class Moments:
 
 
 def _potts_sites(M, delta):
-    """Spectrum of independent sites, block by (Q-1)×(Q-1) block."""
+    """Return eigenvalues and squared shifts (L, Q-1) of independent sites, block by (Q-1)×(Q-1) block."""
     basis = helmert(M.shape[1]).T
     values, squares = np.empty((len(M), basis.shape[1])), np.empty((len(M), basis.shape[1]))
     for start in range(0, len(M), SITES_AT_ONCE):
@@ -316,14 +316,14 @@ def _potts_sites(M, delta):
 
 
 def _site_blocks(M, basis):
-    """Covariances M_i(t) δ_tu - M_i(t) M_i(u) of independent sites, in the coordinates of the basis."""
+    """Return M_i(t) δ_tu - M_i(t) M_i(u) of independent sites, (L, k, k) in the coordinates of the basis (Q, k)."""
     projected = M @ basis
     blocks = np.einsum("ta,it,tb->iab", basis, M, basis, optimize=True)
     return blocks - projected[:, :, None] * projected[:, None, :]
 
 
 def _few_rows(rows, shift):
-    """Spectrum of FᵀF for fewer rows than columns; the rest of the shift goes to the null space."""
+    """Return eigenvalues of FᵀF and squared shifts (D,) for few rows F; the rest of the shift is in the null space."""
     _, singular, vectors = np.linalg.svd(rows, full_matrices=False)
     values, squares = np.zeros(shift.size), np.zeros(shift.size)
     values[: singular.size] = singular**2
@@ -340,7 +340,7 @@ def _vector(name, value, size):
 
 
 def _covariance(name, value, size, diagonal=True):
-    """Variances or a symmetric matrix of the given size."""
+    """Return the value as variances (size,) or a symmetric matrix (size, size)."""
     cov = real_array(name, value, (1, 2) if diagonal else 2)
     if any(n != size for n in cov.shape):
         takes = f"({size},) or ({size}, {size})" if diagonal else f"({size}, {size})"
@@ -361,13 +361,13 @@ def _sample(name, value):
 
 
 def _names(X):
-    """Names of the columns of a frame, or None; a table of pyarrow has them apart from its columns."""
+    """Return the names of the columns of a frame, or None; a table of pyarrow has them apart from its columns."""
     names = getattr(X, "column_names", getattr(X, "columns", None))
     return None if names is None else list(names)
 
 
 def _matching(X_pos, X_neg):
-    """Columns of X_neg in the order of X_pos, where both have names and these differ."""
+    """Return the columns of X_neg in the order of X_pos, or None where no names differ."""
     ours, theirs = _names(X_pos), _names(X_neg)
     if ours is None or theirs is None or ours == theirs:
         return None

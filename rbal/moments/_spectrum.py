@@ -87,7 +87,7 @@ class Spectrum(NamedTuple):
         return float(np.sqrt(self.s.sum() / self.g.sum()))
 
     def apart(self, factor):
-        """Same covariance, the means of the classes ``factor`` times as far apart."""
+        """Return a copy with the means of the classes ``factor`` times as far apart."""
         factor = number("factor", factor, 0.0)
         s, without_noise = factor**2 * self.s, self.lam == 0.0
         if factor > 0.0 or not without_noise.any():
@@ -96,7 +96,7 @@ class Spectrum(NamedTuple):
         return self._replace(lam=self.lam[1:], g=self.g[1:], s=s[1:], g_null=float(free), shift=0.0)
 
     def without_free(self):
-        """Same classes less the directions that neither vary nor separate, such as pixels that are constant.
+        """Return a copy without the directions that neither vary nor separate, such as pixels that are constant.
 
         A margin is proportional to the weights. Where it can be positive, all of them go into directions that matter,
         and the others might as well not be there; where it cannot, all go into the others, for a margin of 0.
@@ -104,7 +104,7 @@ class Spectrum(NamedTuple):
         return self._replace(g_null=0.0, shift=float(self.lam[0])) if self.g_null > 0.0 else self
 
     def condensed(self, ratio=3.0, n=10):
-        """Few nodes in place of many eigenvalues, for those who solve again and again and have to wait for it.
+        """Return a copy with few nodes in place of many eigenvalues, to solve again and again without waiting.
 
         The sums over a spectrum that the saddle point asks for are integrals of smooth functions of the eigenvalue, so
         that few nodes of a Gauss rule do. The poles of what is integrated lie at or below the smallest eigenvalue, so
@@ -143,7 +143,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum_of(moments):
-    """Spectrum of an argument ``moments``, which may be one."""
+    """Return the spectrum of an argument ``moments``, which may be one."""
     spectrum = moments if isinstance(moments, Spectrum) else getattr(moments, "spectrum", None)
     if not isinstance(spectrum, Spectrum):
         raise TypeError(f"moments must be a rbal.Moments or a Spectrum, got {type(moments).__name__}")
@@ -154,7 +154,7 @@ def spectrum_of(moments):
 
 
 def gauss_rule(nodes, weights, n):
-    """Rule with n nodes that integrates polynomials up to degree 2n - 1 as the discrete measure does (Lanczos)."""
+    """Return nodes and weights (n,) that integrate polynomials up to degree 2n - 1 as the discrete measure does."""
     used = weights > 0
     nodes, weights = nodes[used], weights[used]
     if nodes.size <= n:

@@ -35,38 +35,46 @@ VISIBLE, HIDDEN, COMPARE, CLIMB = np.arange(4)  # tasks; for constants of Python
 
 
 class Parameters(NamedTuple):
-    """Parameters that are learned, and the layers they belong to."""
+    """Parameters that are learned, and the layers they belong to: D visible features and M hidden units."""
 
     n_states: int
     gaussian: bool
-    W: np.ndarray
-    b: np.ndarray
-    c: np.ndarray
-    mean: np.ndarray  # of the visible features, in the data
-    hidden_mean: np.ndarray  # of the hidden units, given data
-    chains: np.ndarray  # hidden units
+    W: np.ndarray  # (D, M)
+    b: np.ndarray  # (D,)
+    c: np.ndarray  # (M,)
+    mean: np.ndarray  # (D,) of the visible features, in the data
+    hidden_mean: np.ndarray  # (M,) of the hidden units, given data
+    chains: np.ndarray  # (n_chains, M) hidden units
+
+
+class Pace(NamedTuple):
+    """How far the chains and the parameters move from batch to batch."""
+
+    n_gibbs: int  # steps of each chain
+    rate: np.float32  # of learning
+    l2: float  # strength of the penalty on the weights
 
 
 class Work(NamedTuple):
     """Arrays that are written to again and again: new ones would cost more than what is written."""
 
-    streams: np.ndarray  # of random bits, one a half
-    words: np.ndarray
-    first: np.ndarray  # visible features of all rows: half of the units
-    second: np.ndarray  # the other half
-    given: np.ndarray  # inputs of the hidden units from each half
-    z: np.ndarray  # means of the hidden units, each row with its share
-    share: np.ndarray  # of each row in the gradient
-    z_data: np.ndarray  # two terms of the mean of z in the data
-    z_model: np.ndarray  # two terms of that in the chains, with the sign it has in the gradient
-    dvz: np.ndarray  # differences between data and model in the means of vz, v and z
-    dv: np.ndarray
-    dz: np.ndarray
-    back: np.ndarray  # what the change of each half of the weights takes off the biases
+    streams: np.ndarray  # (2, 4, LANES) states of the generators of random bits, one for each half
+    words: np.ndarray  # (2, …) random bits
+    first: np.ndarray  # (rows, about D/2) visible features of half of the units
+    second: np.ndarray  # those of the other half
+    given: np.ndarray  # (2, rows, M) inputs of the hidden units from each half
+    z: np.ndarray  # (rows, M) means of the hidden units, each row times its share
+    share: np.ndarray  # (rows,) of each row in the gradient
+    z_data: np.ndarray  # (2, M) two terms of the mean of z in the data
+    z_model: np.ndarray  # (2, M) two terms of that in the chains, with the sign it has in the gradient
+    dvz: np.ndarray  # (D, M) differences between data and model in the means of vz, v and z
+    dv: np.ndarray  # (D,)
+    dz: np.ndarray  # (M,)
+    back: np.ndarray  # (2, M) what the change of each half of the weights takes off the biases
 
 
 def workspace(p, n_batch, rng):
-    """Arrays for batches of up to ``n_batch`` samples, with streams of random bits that a generator seeds."""
+    """Allocate arrays for batches of up to ``n_batch`` samples, with streams of random bits that a generator seeds."""
     width, M = p.W.shape
     n, features = len(p.chains), 1 if p.n_states == 2 else p.n_states
     rows, units = n + n_batch, width // features
@@ -85,13 +93,13 @@ def workspace(p, n_batch, rng):
 
 @jit
 def half(h, n):
-    """Bounds of half h, 0 or 1, of n things."""
+    """Return the bounds of half h, 0 or 1, of range(n)."""
     return h * n // 2, (h + 1) * n // 2
 
 
 @jit_fused
 def encode(n_states, states, batch, lo, features):
-    """Features of some units, from the one numbered ``lo`` on, of the samples of a batch."""
+    """Write the features (batch, …) of units ``lo`` and on, for the samples of a batch (batch,) of states (n, L)."""
     for k in range(batch.shape[0]):
         row, f = states[batch[k]][lo:], features[k]
         if n_states == 2:
@@ -106,7 +114,7 @@ def encode(n_states, states, batch, lo, features):
 
 @jit
 def draw_visible(h, p, states, batch, work):
-    """Half of the visible units of the chains; and what they, and those of the batch, give to the hidden units."""
+    """Draw half of the visible units of the chains, and compute what they and the batch give to the hidden units."""
     lo, hi = half(h, states.shape[1])
     if lo == hi:  # there is but one unit
         return
@@ -127,7 +135,7 @@ def draw_visible(h, p, states, batch, work):
 
 @jit
 def take(given, lo, z):
-    """Inputs of the hidden units, but for their biases, in rows from the one numbered ``lo`` on."""
+    """Write to z (n, M) the inputs of the hidden units, but for their biases, of rows ``lo`` and on."""
     for i in range(z.shape[0]):
         one, two, row = given[0, lo + i], given[1, lo + i], z[i]
         for j in range(row.shape[0]):
@@ -136,7 +144,7 @@ def take(given, lo, z):
 
 @jit
 def mean(p, z):
-    """Means of the hidden units, in the place of their inputs."""
+    """Replace the inputs z (n, M) of hidden units by their means."""
     if not p.gaussian:
         bernoulli_mean(z, p.c, ONE)
         return
@@ -147,7 +155,7 @@ def mean(p, z):
 
 @jit
 def draw_hidden(h, p, work):
-    """The hidden units of half of the chains."""
+    """Draw the hidden units of half of the chains."""
     lo, hi = half(h, p.chains.shape[0])
     z = p.chains[lo:hi]
     take(work.given, lo, z)
@@ -160,7 +168,7 @@ def draw_hidden(h, p, work):
 
 @jit_fused
 def mean_hidden(p, lo, hi, work, total):
-    """Means of the hidden units in some rows, times their shares, and their sum."""
+    """Compute the means of the hidden units in rows lo … hi - 1, times their shares, and their sum ``total`` (M,)."""
     z = work.z[lo:hi]
     take(work.given, lo, z)
     mean(p, z)
@@ -175,7 +183,7 @@ def mean_hidden(p, lo, hi, work, total):
 
 @jit
 def compare(h, p, n_samples, work):
-    """Means of the hidden units in half of the chains and half of the samples."""
+    """Compute the means of the hidden units in half of the chains and half of the samples."""
     n = p.chains.shape[0]
     lo, hi = half(h, n)
     mean_hidden(p, lo, hi, work, work.z_model[h])
@@ -184,15 +192,15 @@ def compare(h, p, n_samples, work):
 
 
 @jit_sum
-def climb(h, p, rows, work, rate, l2):
-    """One step up the likelihood with half of the weights, in the coordinates where the means are taken off the units.
+def climb(h, p, rows, work, pace):
+    """Step up the likelihood with half of the weights, in coordinates where the means are taken off the units.
 
     There the weights multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone.
     """
     features = (work.first if h == 0 else work.second)[:rows]
     lo, M = 0 if h == 0 else work.first.shape[1], p.W.shape[1]
     dvz, dv, dz, back = work.dvz[lo : lo + features.shape[1]], work.dv[lo:], work.dz, work.back[h]
-    hidden_mean, shrink = p.hidden_mean, np.float32(2.0 * l2)
+    hidden_mean, rate, shrink = p.hidden_mean, pace.rate, np.float32(2.0 * pace.l2)
     for j in range(M):
         back[j] = ZERO
     if features.shape[1] == 0:
@@ -212,7 +220,7 @@ def climb(h, p, rows, work, rate, l2):
 
 @jit_fused
 def mean_features(features, share, out):
-    """Sum of rows, each with its share."""
+    """Write to out (D,) the sum of the rows of features (n, D), each times its share."""
     width = features.shape[1]
     for i in range(width):
         out[i] = ZERO
@@ -223,8 +231,8 @@ def mean_features(features, share, out):
 
 
 @jit
-def do(task, h, p, states, batch, work, rate, l2):
-    """Half of a task."""
+def do(task, h, p, states, batch, work, pace):
+    """Do half of a task."""
     if task == VISIBLE:
         draw_visible(h, p, states, batch, work)
     elif task == HIDDEN:
@@ -232,59 +240,59 @@ def do(task, h, p, states, batch, work, rate, l2):
     elif task == COMPARE:
         compare(h, p, batch.shape[0], work)
     else:
-        climb(h, p, p.chains.shape[0] + batch.shape[0], work, rate, l2)
+        climb(h, p, p.chains.shape[0] + batch.shape[0], work, pace)
 
 
 @jit_halves
-def side_by_side(task, p, states, batch, work, rate, l2, alone):
-    """A task, both halves of it. One place for all tasks, since each would take seconds to compile."""
+def side_by_side(task, p, states, batch, work, pace, alone):
+    """Do both halves of a task. All tasks are called here, since each place would take seconds to compile."""
     if alone:
         for h in range(2):
-            do(task, h, p, states, batch, work, rate, l2)
+            do(task, h, p, states, batch, work, pace)
     else:
         for h in prange(2):
-            do(task, np.int64(h), p, states, batch, work, rate, l2)
+            do(task, np.int64(h), p, states, batch, work, pace)
 
 
 @jit
-def learn(p, states, batch, work, rate, l2, alone):
-    """A step up the likelihood, from what the visible units of all rows are and give to the hidden ones."""
-    side_by_side(COMPARE, p, states, batch, work, rate, l2, alone)
+def learn(p, states, batch, work, pace, alone):
+    """Step up the likelihood, given the visible units of all rows and what they give to the hidden ones."""
+    side_by_side(COMPARE, p, states, batch, work, pace, alone)
     for j in range(p.c.shape[0]):
         z_data = work.z_data[0, j] + work.z_data[1, j]
         work.dz[j] = z_data + work.z_model[0, j] + work.z_model[1, j]
         p.hidden_mean[j] = MEMORY * p.hidden_mean[j] + (ONE - MEMORY) * z_data
-    side_by_side(CLIMB, p, states, batch, work, rate, l2, alone)
+    side_by_side(CLIMB, p, states, batch, work, pace, alone)
     for j in range(p.c.shape[0]):
-        p.c[j] += rate * (work.dz[j] - work.back[0, j] - work.back[1, j])
+        p.c[j] += pace.rate * (work.dz[j] - work.back[0, j] - work.back[1, j])
 
 
 @jit
-def train(p, states, order, edges, n_gibbs, rate, l2, work, alone):
-    """Some batches of an epoch: samples in this order, between these edges."""
+def train(p, states, order, edges, work, pace, alone):
+    """Learn from some batches: states (n, L), taken in this order (n,), between these edges (batches + 1,)."""
     n = p.chains.shape[0]
     for k in range(edges.shape[0] - 1):
         batch = order[edges[k] : edges[k + 1]]
         for i in range(batch.shape[0]):
             work.share[n + i] = ONE / np.float32(batch.shape[0])
-        for left in range(n_gibbs - 1, -1, -1):
-            side_by_side(VISIBLE, p, states, batch[:0] if left else batch, work, rate, l2, alone)
-            side_by_side(HIDDEN, p, states, batch, work, rate, l2, alone)
-        learn(p, states, batch, work, rate, l2, alone)
+        for left in range(pace.n_gibbs - 1, -1, -1):
+            side_by_side(VISIBLE, p, states, batch[:0] if left else batch, work, pace, alone)
+            side_by_side(HIDDEN, p, states, batch, work, pace, alone)
+        learn(p, states, batch, work, pace, alone)
 
 
 @jit
-def judge_half(h, p, W, b, states, sites, logs):
-    """Write log p(v_i | the other sites); return the expected number of sites that a reconstruction gets wrong.
+def judge_half(h, p, by_state, states, sites, logs):
+    """Write log p(v_i | the other sites) to logs, and return how many sites a reconstruction gets wrong on average.
 
-    Both for half of the samples. Weights W (L, Q, M) and fields b (L, Q) are those of all states.
+    Both are for half of the samples: of states (n, L), and of sites and logs (n, k).
     """
     lo, hi = half(h, states.shape[0])
     states, n = states[lo:hi], hi - lo
     features, inputs = np.empty((n, p.W.shape[0]), np.float32), np.empty((n, p.W.shape[1]), np.float32)
     encode(p.n_states, states, np.arange(n), 0, features)
     np.dot(features, p.W, inputs)
-    conditionals(p.gaussian, states, sites[lo:hi], inputs, W, b, p.c, logs[lo:hi])
+    conditionals(by_state, states, sites[lo:hi], inputs, logs[lo:hi])
     mean(p, inputs)
     again = np.empty_like(features)
     np.dot(inputs, p.W.T, again)
@@ -297,7 +305,7 @@ def judge_half(h, p, W, b, states, sites, logs):
 
 @jit_sum
 def distance(one, two):
-    """Sum of absolute differences."""
+    """Return the sum of absolute differences between two arrays (n, D)."""
     total = 0.0
     for i in range(one.shape[0]):
         for j in range(one.shape[1]):
@@ -306,11 +314,11 @@ def distance(one, two):
 
 
 @jit_halves
-def judge(p, W, b, states, sites, logs, wrong, alone):
-    """Judge all samples, in two halves."""
+def judge(p, by_state, states, sites, logs, wrong, alone):
+    """Judge all samples in two halves, as ``judge_half`` does; its results go to wrong (2,)."""
     if alone:
         for h in range(2):
-            wrong[h] = judge_half(h, p, W, b, states, sites, logs)
+            wrong[h] = judge_half(h, p, by_state, states, sites, logs)
     else:
         for h in prange(2):
-            wrong[h] = judge_half(np.int64(h), p, W, b, states, sites, logs)
+            wrong[h] = judge_half(np.int64(h), p, by_state, states, sites, logs)

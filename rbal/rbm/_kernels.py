@@ -6,12 +6,13 @@ so is the generator of random bits, for as many streams side by side.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from .._support.jit import compiled
 
-# As in _gauss.py, and other threads go on meanwhile.
+# As in _support/gauss.py, and other threads go on meanwhile.
 jit = compiled(nogil=True)
 jit_sum = compiled(fastmath={"reassoc", "contract"}, nogil=True)
 # Products may be fused with sums; the order of sums stays, where digits depend on it.
@@ -30,9 +31,18 @@ U7, U8, U9, U11, U21, U25 = (np.uint32(k) for k in (7, 8, 9, 11, 21, 25))
 TURN = np.float32(2.0 * math.pi)
 
 
+class ByState(NamedTuple):
+    """Parameters of a machine, with those of the visible units for each of their states."""
+
+    gaussian: bool  # whether the hidden units are
+    W: np.ndarray  # (L, Q, M)
+    b: np.ndarray  # (L, Q)
+    c: np.ndarray  # (M,)
+
+
 @jit_fused
 def exp32(x):
-    """e^x to single precision; x beyond ±87 counts as ±87."""
+    """Return e^x to single precision; x beyond ±87 counts as ±87."""
     x = min(max(x, -FAR), FAR)
     k = np.floor(x * LOG2_E + HALF)
     r = (x - k * LN2_HIGH) - k * LN2_LOW
@@ -42,9 +52,10 @@ def exp32(x):
 
 @jit
 def random_bits(streams, n, words):
-    """The next n words of 32 random bits, and the streams (4, LANES) that they come from moved on: xoshiro128++.
+    """Return the next n words of 32 random bits, and move on the streams (4, LANES) that they come from: xoshiro128++.
 
-    The generator of D. Blackman and S. Vigna, ACM Trans. Math. Softw. 47, 36 (2021). ``words`` has room for n + LANES.
+    The generator is that of D. Blackman and S. Vigna, ACM Trans. Math. Softw. 47, 36 (2021). ``words`` has room for
+    n + LANES.
     """
     a, b, c, d = streams[0], streams[1], streams[2], streams[3]
     for k in range(0, n, LANES):
@@ -62,13 +73,13 @@ def random_bits(streams, n, words):
 
 @jit_fused
 def uniform(word):
-    """0 ≤ u < 1 from the upper 24 of 32 random bits: all that single precision holds."""
+    """Return 0 ≤ u < 1 from the upper 24 of 32 random bits: all that single precision holds."""
     return np.float32(np.int32(word >> U8)) * STEP
 
 
 @jit_fused
 def bernoulli_sample(units, bias, scale, words):
-    """Units that are 1 with probability σ(scale inputs + bias)."""
+    """Replace inputs (n, M) by units that are 1 with probability σ(scale inputs + bias); words (n, M) decide."""
     for i in range(units.shape[0]):
         row, bits = units[i], words[i]
         for j in range(row.shape[0]):
@@ -80,7 +91,7 @@ def bernoulli_sample(units, bias, scale, words):
 
 @jit_fused
 def bernoulli_mean(units, bias, scale):
-    """σ(scale inputs + bias)."""
+    """Replace inputs (n, M) by σ(scale inputs + bias)."""
     for i in range(units.shape[0]):
         row = units[i]
         for j in range(row.shape[0]):
@@ -89,7 +100,7 @@ def bernoulli_mean(units, bias, scale):
 
 @jit_fused
 def normal_sample(units, bias, words):
-    """Units that are inputs + bias + a normal deviate: two deviates from two words (Box and Muller)."""
+    """Add bias and normal deviates to inputs (n, M): two deviates from two of the words (Box and Muller)."""
     x, M = units.reshape(units.size), units.shape[1]
     for k in range(0, x.shape[0], 2):
         radius, angle = math.sqrt(-TWO * math.log(uniform(words[k]) + MIDDLE)), TURN * uniform(words[k + 1])
@@ -100,7 +111,7 @@ def normal_sample(units, bias, words):
 
 @jit
 def potts_sample(units, bias, scale, Q, words):
-    """One-hot units whose states have weights exp(scale inputs + bias)."""
+    """Replace inputs (n, L*Q) by one-hot states of weights exp(scale inputs + bias); words (n, L) decide."""
     L = bias.shape[0] // Q
     weights = np.empty(Q, np.float32)
     for i in range(units.shape[0]):
@@ -126,7 +137,7 @@ def potts_sample(units, bias, scale, Q, words):
 
 @jit
 def potts_mean(units, bias, scale, Q):
-    """Probabilities of the states of one-hot units, with weights as above."""
+    """Replace inputs (n, L*Q) by the probabilities of the states of one-hot units, with weights as above."""
     for i in range(units.shape[0]):
         for start in range(0, bias.shape[0], Q):
             row, top, total = units[i, start : start + Q], -np.float32(np.inf), ZERO
@@ -142,7 +153,7 @@ def potts_mean(units, bias, scale, Q):
 
 @jit_sum
 def softplus_sum(inputs, shift, bias, scale):
-    """Σ log(1 + e^x) over the units x = scale (inputs + shift) + bias of one row."""
+    """Return Σ log(1 + e^x) over the units x = scale (inputs + shift) + bias of one row; all are (M,)."""
     total, n = 0.0, inputs.shape[0]
     for start in range(0, n, BLOCK):
         row, s, b = inputs[start : start + BLOCK], shift[start : start + BLOCK], bias[start : start + BLOCK]
@@ -157,7 +168,7 @@ def softplus_sum(inputs, shift, bias, scale):
 
 @jit_sum
 def half_squares(inputs, shift, bias, scale):
-    """Σ x²/2 over the units of one row, as above."""
+    """Return Σ x²/2 over the units of one row, as above."""
     total = 0.0
     for j in range(inputs.shape[0]):
         x = scale * (np.float64(inputs[j]) + shift[j]) + bias[j]
@@ -167,21 +178,22 @@ def half_squares(inputs, shift, bias, scale):
 
 @jit
 def log_norm(gaussian, inputs, shift, bias, scale):
-    """Log of the summed weight of the hidden units of one row."""
+    """Return the log of the summed weight of the hidden units of one row."""
     return half_squares(inputs, shift, bias, scale) if gaussian else softplus_sum(inputs, shift, bias, scale)
 
 
 @jit
 def log_norms(gaussian, inputs, bias, scale, out):
-    """``log_norm`` of each row of inputs."""
+    """Write the ``log_norm`` of each row of inputs (n, M) to out (n,)."""
     nothing = np.zeros(inputs.shape[1], np.float32)
     for i in range(inputs.shape[0]):
         out[i] = log_norm(gaussian, inputs[i], nothing, bias, scale)
 
 
 @jit
-def conditionals(gaussian, states, sites, inputs, W, b, c, out):
-    """log p(v_i | the other sites) for some sites i of each sample, with W (L, Q, M) and the hidden inputs Wᵀv."""
+def conditionals(by_state, states, sites, inputs, out):
+    """Write log p(v_i | the other sites) to out (n, k), for sites i (n, k) of states v (n, L) with inputs Wᵀv."""
+    gaussian, W, b, c = by_state
     Q = W.shape[1]
     logs = np.empty(Q)
     shift, nothing = np.empty(W.shape[2], np.float32), np.zeros(W.shape[2], np.float32)

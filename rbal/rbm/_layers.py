@@ -17,12 +17,12 @@ ONE = np.float32(1.0)
 
 
 def streams(rng, *shape):
-    """Streams of random bits, where a generator puts them."""
+    """Draw the states (…, 4, LANES) of streams of random bits."""
     return rng.integers(0, 1 << 32, (*shape, 4, kernels.LANES), dtype=np.uint32)
 
 
 def random_words(rows, n, rng):
-    """32 random bits for each of n units in each row, from streams that the generator seeds."""
+    """Draw words (rows, n) of 32 random bits, from streams that the generator seeds."""
     size = rows * n
     return kernels.random_bits(streams(rng), size, np.empty(size + kernels.LANES, np.uint32)).reshape(rows, n)
 
@@ -37,39 +37,39 @@ class Bernoulli:
         self.n = self.width = n
 
     def encode(self, states, dtype=np.float64):
-        """Features of rows of states."""
+        """Return the features (n, width) of rows of states."""
         return states.astype(dtype)
 
     def decode(self, features):
-        """States of rows of features."""
+        """Return the states (n, units) of rows of features."""
         return features.astype(np.int8)
 
     def by_state(self, parameters):
-        """Parameters of the features as those of all states, (n, Q, …)."""
+        """Return parameters of the features as those of all states, (units, Q, …)."""
         return np.stack([np.zeros_like(parameters), parameters], axis=1)
 
     def inputs_of(self, mean):
-        """Inputs that give independent units these mean features."""
+        """Return the inputs (width,) that give independent units these mean features."""
         return np.log(mean / (1.0 - mean))
 
     def in_gauge(self, parameters):
-        """Parameters without the part that changes nothing: here there is none."""
+        """Return parameters without the part that changes nothing: here there is none."""
         return parameters
 
     def log_norm(self, inputs):
-        """Log of the summed weight of all states, for each row of inputs."""
+        """Return the log of the summed weight of all states, for each row of inputs (n, width)."""
         return np.logaddexp(0.0, inputs).sum(axis=1)
 
     def mean(self, inputs):
-        """Mean features, given the inputs."""
+        """Return the mean features, given inputs (n, width)."""
         return expit(inputs)
 
     def draw(self, rows, rng):
-        """What decides one sample of some rows: random bits."""
+        """Draw the random bits (rows, n) that decide a sample."""
         return random_words(rows, self.n, rng)
 
     def sample(self, inputs, bias, draws, scale=ONE):
-        """Features at random, in the place of their inputs."""
+        """Replace inputs (rows, width) by random features, as the draws decide."""
         kernels.bernoulli_sample(inputs, bias, scale, draws)
         return inputs
 
@@ -86,42 +86,42 @@ class Potts:
         return features.reshape(len(features), self.n, self.n_states)
 
     def encode(self, states, dtype=np.float64):
-        """Features of rows of states."""
+        """Return the features (n, width) of rows of states."""
         features = np.zeros((len(states), self.width), dtype)
         np.put_along_axis(self._by_unit(features), states[:, :, None], 1.0, axis=2)
         return features
 
     def decode(self, features):
-        """States of rows of features."""
+        """Return the states (n, units) of rows of features."""
         return self._by_unit(features).argmax(axis=2).astype(np.int8 if self.n_states <= 128 else np.int32)
 
     def by_state(self, parameters):
-        """Parameters of the features as those of all states, (n, Q, …)."""
+        """Return parameters of the features as those of all states, (units, Q, …)."""
         return parameters.reshape(self.n, self.n_states, *parameters.shape[1:])
 
     def inputs_of(self, mean):
-        """Inputs that give independent units these mean features."""
+        """Return the inputs (width,) that give independent units these mean features."""
         return self.in_gauge(np.log(mean))
 
     def in_gauge(self, parameters):
-        """Parameters with zero sum over the states of each unit."""
+        """Return parameters with zero sum over the states of each unit."""
         by_unit = self.by_state(parameters)
         return (by_unit - by_unit.mean(axis=1, keepdims=True)).reshape(parameters.shape)
 
     def log_norm(self, inputs):
-        """Log of the summed weight of all states, for each row of inputs."""
+        """Return the log of the summed weight of all states, for each row of inputs (n, width)."""
         return logsumexp(self._by_unit(inputs), axis=2).sum(axis=1)
 
     def mean(self, inputs):
-        """Mean features, given the inputs."""
+        """Return the mean features, given inputs (n, width)."""
         return softmax(self._by_unit(inputs), axis=2).reshape(inputs.shape)
 
     def draw(self, rows, rng):
-        """What decides one sample of some rows: random bits."""
+        """Draw the random bits (rows, n) that decide a sample."""
         return random_words(rows, self.n, rng)
 
     def sample(self, inputs, bias, draws, scale=ONE):
-        """Features at random, in the place of their inputs."""
+        """Replace inputs (rows, width) by random features, as the draws decide."""
         kernels.potts_sample(inputs, bias, scale, self.n_states, draws)
         return inputs
 
@@ -135,19 +135,19 @@ class Gaussian:
         self.n = self.width = n
 
     def log_norm(self, inputs):
-        """Log of the integrated weight, for each row of inputs."""
+        """Return the log of the integrated weight, for each row of inputs (n, width)."""
         return 0.5 * np.einsum("ij,ij->i", inputs, inputs)
 
     def mean(self, inputs):
-        """Mean features, given the inputs."""
+        """Return the mean features, given inputs (n, width)."""
         return inputs
 
     def draw(self, rows, rng):
-        """What decides one sample of some rows: normal deviates."""
+        """Draw the normal deviates (rows, n) that decide a sample."""
         return rng.standard_normal((rows, self.n), dtype=np.float32)
 
     def sample(self, inputs, bias, draws, scale=ONE):
-        """Features at random, in the place of their inputs."""
+        """Replace inputs (rows, width) by random features, as the draws decide."""
         inputs *= scale
         inputs += bias
         inputs += draws
@@ -155,7 +155,7 @@ class Gaussian:
 
 
 def visible_layer(L, n_states):
-    """L units with this many states: binary where there are two."""
+    """Return a layer of L units with this many states: binary where there are two."""
     return Bernoulli(L) if n_states == 2 else Potts(L, n_states)
 
 

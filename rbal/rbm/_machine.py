@@ -14,11 +14,11 @@ _piece = threading.local()
 
 
 class GivenUp(BaseException):
-    """Raised in a thread whose result nobody waits for any more."""
+    """Ends a thread whose result nobody waits for any more."""
 
 
 def go_on():
-    """Long loops call this at each step: it ends the piece of work that they belong to when that has been given up."""
+    """Raise when the piece of work of this thread has been given up; long loops call it at each step."""
     given_up = getattr(_piece, "given_up", None)
     if given_up is not None and given_up.is_set():
         raise GivenUp
@@ -29,28 +29,28 @@ class Machine(NamedTuple):
 
     visible: object
     hidden: object
-    W: np.ndarray  # (visible width, hidden width)
-    b: np.ndarray
-    c: np.ndarray
+    W: np.ndarray  # (D, M): visible and hidden width
+    b: np.ndarray  # (D,)
+    c: np.ndarray  # (M,)
 
     def astype(self, dtype):
-        """A copy with parameters of this precision."""
+        """Return a copy with parameters of this precision."""
         return self._replace(W=self.W.astype(dtype), b=self.b.astype(dtype), c=self.c.astype(dtype))
 
     def to_hidden(self, features):
-        """Inputs of the hidden units."""
+        """Return the inputs (n, M) of the hidden units, given features (n, D)."""
         return features @ self.W + self.c
 
     def to_visible(self, z):
-        """Inputs of the visible units."""
+        """Return the inputs (n, D) of the visible features, given hidden units (n, M)."""
         return z @ self.W.T + self.b
 
     def free_energy(self, features):
-        """F(v) with p(v) = e^{-F(v)}/Z."""
+        """Return F(v), (n,), with p(v) = e^{-F(v)}/Z."""
         return -(features @ self.b) - self.hidden.log_norm(self.to_hidden(features))
 
     def gibbs(self, features, steps, rng):
-        """Visible features after some steps of block Gibbs sampling, in single precision."""
+        """Return the features (n, D) after some steps of block Gibbs sampling, in single precision."""
         rows = len(features)
         for _ in range(steps):
             go_on()
@@ -60,12 +60,12 @@ class Machine(NamedTuple):
 
 
 def by_rows(function, rows):
-    """Function of rows, applied to a few thousand at a time."""
+    """Apply a function to a few thousand rows at a time."""
     return np.concatenate([function(rows[i : i + ROWS_AT_ONCE]) for i in range(0, len(rows), ROWS_AT_ONCE)])
 
 
 def seeds(rng, n):
-    """Independent generators, one a piece of work: what each draws does not depend on which thread does it."""
+    """Return n independent generators, one for each piece of work, so that draws do not depend on the threads."""
     return [np.random.default_rng(words) for words in rng.integers(0, 1 << 32, (n, 4), dtype=np.uint32)]
 
 
@@ -75,7 +75,7 @@ def _libraries():
 
 
 def serial_products():
-    """Matrix products inside stay in the thread that asks for them.
+    """Keep matrix products in the thread that asks for them.
 
     BLAS rounds differently with another number of threads, and one rounding may turn a random draw. So that a seed
     means the same thing everywhere, the work is cut into pieces here, in one way, however many threads there are.
@@ -84,7 +84,7 @@ def serial_products():
 
 
 def in_pieces(function, *pieces):
-    """Results of a function for pieces of work, in their order. After Ctrl-C, or an error, all pieces end soon."""
+    """Return the results of a function for pieces of work, in order. After Ctrl-C or an error, all pieces end soon."""
     n = min(len(pieces[0]), get_num_threads())  # joblib sets it for its workers, as a reader can
     given_up = threading.Event()
 

@@ -43,17 +43,17 @@ class LogPartition(NamedTuple):
 
 
 def bits(layer):
-    """Logarithm to base 2 of the number of states of a layer."""
+    """Return the logarithm to base 2 of the number of states of a layer."""
     return math.inf if layer.gaussian else layer.n * math.log2(layer.n_states)
 
 
 def enumerable(machine):
-    """Whether log Z can be had exactly."""
+    """Tell whether log Z can be summed up exactly."""
     return min(bits(machine.visible), bits(machine.hidden)) <= MAX_BITS
 
 
 def configurations(layer):
-    """Features of all states of a layer, some thousands at a time."""
+    """Yield the features (n, width) of all states of a layer, some thousands at a time."""
     total, Q = layer.n_states**layer.n, layer.n_states
     for start in range(0, total, CONFIGURATIONS_AT_ONCE):
         numbers = np.arange(start, min(start + CONFIGURATIONS_AT_ONCE, total))
@@ -61,7 +61,7 @@ def configurations(layer):
 
 
 def enumerated(machine):
-    """Exact log Z, by a sum over all states of the smaller layer."""
+    """Compute log Z exactly, by a sum over all states of the smaller layer."""
     machine = machine.astype(np.float64)
     if bits(machine.visible) <= bits(machine.hidden):
         parts = [logsumexp(-machine.free_energy(f)) for f in configurations(machine.visible)]
@@ -77,20 +77,20 @@ class Path(NamedTuple):
     """A straight line from independent units to a machine, in the space of all parameters."""
 
     machine: object  # in single precision
-    base: np.ndarray  # inputs of independent visible units
-    start: np.ndarray  # inputs of independent hidden units
+    base: np.ndarray  # (D,) inputs of independent visible units
+    start: np.ndarray  # (M,) inputs of independent hidden units
 
     def log_z(self):
-        """Log Z where the line begins."""
+        """Return log Z where the line begins."""
         return self.machine.visible.log_norm(self.base[None])[0] + self.machine.hidden.log_norm(self.start[None])[0]
 
     def first(self, n, rng):
-        """Visible features of independent units."""
+        """Draw the visible features (n, D) of independent units."""
         visible = self.machine.visible
         return visible.sample(np.zeros((n, visible.width), np.float32), _single(self.base), visible.draw(n, rng))
 
     def follow(self, features, betas, rng):
-        """Visible features at the end of the line, or of a part of it, and the log weights they picked up."""
+        """Move features (n, D) along inverse temperatures; return them and the log weights (n,) of their paths."""
         visible, hidden, W, b, c = self.machine
         n, extra, more = len(features), b - self.base, c - self.start
         log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
@@ -111,7 +111,7 @@ def _single(array):
 
 
 def path_to(machine, base):
-    """The line from independent visible units of inputs ``base`` to a machine."""
+    """Return the line from independent visible units of inputs ``base`` (D,) to a machine."""
     machine, base = machine.astype(np.float32), base.astype(np.float64)
     start = np.zeros(machine.hidden.width)
     if machine.hidden.gaussian:  # whose mean is as large as their input: it stays where the means of the data put it
@@ -120,11 +120,11 @@ def path_to(machine, base):
 
 
 def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
-    """Estimate of log Z, by annealing from independent visible units of inputs ``base`` to the machine and back.
+    """Estimate log Z by annealing from independent visible units of inputs ``base`` (D,) to the machine and back.
 
-    Chains on the side of the machine begin at the states ``starts``, one after the other and again from the first, and
-    make ``n_betas`` Gibbs steps. Inverse temperatures are doubled until the estimate is reliable or there would be
-    more than ``max_betas``.
+    Chains on the side of the machine begin at the states ``starts`` (k, L), one after the other and again from the
+    first, and make ``n_betas`` Gibbs steps. Inverse temperatures are doubled until the estimate is reliable or there
+    would be more than ``max_betas``.
     """
     path, visible = path_to(machine, base), machine.visible
     generators, group = seeds(rng, PIECES), np.arange(n_chains) % len(starts)
@@ -148,7 +148,7 @@ def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
 
 
 def there_and_back(path, features, n_betas, rng, rounds=ROUNDS):
-    """Rounds of annealing in both directions, and where the states on the side of the machine have come to.
+    """Anneal in both directions, and move the states on the side of the machine.
 
     After a round the end of a path forward takes the place of a state, with the probability that leaves the machine's
     distribution as it is (tempered transitions; Neal 1996). So states find modes that they have not come from.
@@ -170,7 +170,7 @@ def there_and_back(path, features, n_betas, rng, rounds=ROUNDS):
 
 
 def bridged(forward, reverse, group):
-    """Log of the ratio of two partition functions, from log weights of paths in both directions.
+    """Estimate the log of the ratio of two partition functions from the log weights of paths in both directions.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def bridged(forward, reverse, group):
 
 
 def bennett(forward, reverse):
-    """The ratio at which as many paths forward as in reverse are likely to be of the other direction (Bennett 1976)."""
+    """Return the log ratio at which as many paths of either direction could be of the other one (Bennett 1976)."""
     ends = np.concatenate([forward.ravel(), -reverse.ravel()])
     return float(
         brentq(lambda x: expit(forward - x).sum() - expit(reverse + x).sum(), ends.min() - 1.0, ends.max() + 1.0)
@@ -212,13 +212,13 @@ def bennett(forward, reverse):
 
 
 def _scatter(terms, group):
-    """Standard error of a sum of terms (rounds, n) whose mean is zero, where groups of chains are independent."""
+    """Return the standard error of a sum of terms (rounds, n) of mean zero, where groups of chains are independent."""
     sums = np.bincount(group, terms.sum(axis=0))
     return np.sqrt(np.sum(sums**2))
 
 
 def _others(forward, reverse, value, apart, group):
-    """Two estimates by bridges on either side of the best one: one rests more on paths forward, one on the others.
+    """Compare two estimates by bridges on either side of the best one, which rest more on paths forward or in reverse.
 
     Returns
     -------
@@ -237,6 +237,6 @@ def _others(forward, reverse, value, apart, group):
 
 
 def found(forward, reverse):
-    """How many of all paths forward are expected to take the place of a state of each chain, as a mean over rounds."""
+    """Count how many of all paths forward could take the place of a state of each chain (n,), as a mean over rounds."""
     paths = forward.ravel()
     return np.mean([[np.exp(np.minimum(paths + w, 0.0)).sum() for w in row] for row in reverse], axis=0)

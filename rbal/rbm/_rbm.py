@@ -5,23 +5,22 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 from tqdm.auto import trange
 
 from .._support.validation import flag, number, one_of, positive_int, seeded, states, unmasked
-from . import _store, _training
+from . import _training
 from ._layers import HIDDEN, visible_layer
+from ._learned import Learned
 from ._machine import by_rows, in_pieces, seeds, serial_products
-from ._partition import LogPartition, annealed, enumerable, enumerated
-
-__all__ = ["RBM", "LogPartition"]
+from ._partition import annealed, enumerable, enumerated
 
 CHAINS_AT_ONCE = 250  # in one piece of work of ``sample``
 RATES = {"bernoulli": 0.1, "gaussian": 0.01}
 SLOWEST = 0.01  # of the learning rate is left at the end
 
 
-class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RBM(Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Restricted Boltzmann machine with binary or categorical visible units.
 
     Trained by persistent contrastive divergence with centred gradients. Visible fields start at the log-odds of the
@@ -149,7 +148,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self
 
     def partial_fit(self, X, y=None):
-        """One epoch over the states X, from where training stands.
+        """Train for one more epoch, on the states X.
 
         Parameters
         ----------
@@ -205,58 +204,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.ais_every is not None and (done + 1) % self.ais_every == 0:
             self._training.history[-1]["log_likelihood"] = self.score(_training.monitored(X))
 
-    def _publish(self, training):
-        self._log_partition = None
-        self._training = training
-
-    def _machine(self):
-        check_is_fitted(self)
-        return self._training.machine
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "_training")
-
-    def _parameters(self, name):
-        # a property that is missing before fit, as attributes of scikit-learn are
-        if not hasattr(self, "_training"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r} before it is fitted")
-        return self._training
-
-    @property
-    def weights_(self):
-        """Couplings w between the layers."""
-        machine = self._parameters("weights_").machine
-        return machine.W if self.n_states == 2 else machine.visible.by_state(machine.W)
-
-    @property
-    def fields_(self):
-        """Fields h on the visible units."""
-        machine = self._parameters("fields_").machine
-        return machine.b if self.n_states == 2 else machine.visible.by_state(machine.b)
-
-    @property
-    def biases_(self):
-        """Fields c on the hidden units."""
-        return self._parameters("biases_").machine.c
-
-    @property
-    def history_(self):
-        """How training went, epoch by epoch."""
-        history = self._parameters("history_").history
-        names = ("pseudo_likelihood", "reconstruction_error", "log_likelihood")
-        return {name: np.array([epoch.get(name, np.nan) for epoch in history]) for name in names}
-
-    @property
-    def n_epochs_(self):
-        """Epochs so far."""
-        return len(self._parameters("n_epochs_").history)
-
-    @property
-    def _n_features_out(self):
-        return len(self.biases_)
-
     def free_energy(self, X):
-        """F(v), for which p(v) = exp(-F(v))/Z.
+        """Compute F(v), for which p(v) = exp(-F(v))/Z.
 
         Parameters
         ----------
@@ -271,7 +220,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return by_rows(lambda rows: machine.free_energy(machine.visible.encode(rows)), self._states(X))
 
     def score_samples(self, X):
-        """Log-likelihood log p(v) = -F(v) - log Z, with log Z from ``log_partition()``, found once for all calls.
+        """Compute log p(v) = -F(v) - log Z, with log Z from ``log_partition()``, found once for all calls.
 
         Parameters
         ----------
@@ -288,7 +237,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return -free_energy - self._log_partition.value
 
     def score(self, X, y=None):
-        """Mean log-likelihood of the samples.
+        """Compute the mean log-likelihood of the samples.
 
         Parameters
         ----------
@@ -304,7 +253,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return float(self.score_samples(X).mean())
 
     def transform(self, X):
-        """Means of the hidden units, given the visible ones.
+        """Compute the means of the hidden units, given the visible ones.
 
         Parameters
         ----------
@@ -320,7 +269,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return by_rows(lambda rows: hidden.mean(machine.to_hidden(encode(rows))), self._states(X))
 
     def sample(self, n=1, *, init=None, steps=100, random_state=None):
-        """States drawn by block Gibbs sampling.
+        """Draw states by block Gibbs sampling.
 
         Parameters
         ----------
@@ -350,9 +299,9 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return np.concatenate(in_pieces(run, pieces, seeds(rng, len(pieces))))
 
     def log_partition(self, X=None, *, n_chains=200, n_betas=500, random_state=0, max_betas=4000):
-        """Log of the partition function Z = Σ exp(-F(v)).
+        """Compute the log of the partition function Z = Σ exp(-F(v)).
 
-        Exact, by enumeration, where one of the layers has at most 2²⁰ states. Else by annealing in two directions.
+        It is exact, by enumeration, where one of the layers has at most 2²⁰ states, and else annealed both ways.
         Forward, chains begin at independent sites with the means of the training data, and all other parameters are
         turned on in small steps; in reverse, chains begin at states of the machine, and all is turned off again. The
         weights that they pick up give log Z from below and from above, and Bennett's acceptance ratio the one value at
@@ -408,39 +357,3 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 stacklevel=2,
             )
         return log_z
-
-    def save(self, path):
-        """Write the machine, and all that training needs to go on, to an npz file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file appears when it is complete; one that was there before is replaced.
-        """
-        self._machine()
-        params = self.get_params()
-        if not isinstance(self.random_state, (int, np.integer)):
-            params["random_state"] = None  # a generator: what has become of it is part of the training
-        _store.write(path, params, self._training, getattr(self, "feature_names_in_", None))
-
-    @classmethod
-    def load(cls, path):
-        """Read a machine that was saved.
-
-        Parameters
-        ----------
-        path : path-like
-            A file written by ``save``. Nothing in it is executed.
-
-        Returns
-        -------
-        RBM
-        """
-        params, training, names = _store.read(path, cls._get_param_names())
-        rbm = cls(**params)
-        rbm.n_features_in_ = training.machine.visible.n
-        if names is not None:
-            rbm.feature_names_in_ = names.astype(object)
-        rbm._publish(training)
-        rbm._warned = False
-        return rbm

@@ -43,7 +43,7 @@ def _plain(value):
 
 
 def read(path, known):
-    """Parameters, all of known names, training and the names of the features."""
+    """Read parameters, whose names must be known, training and the names of the features."""
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))

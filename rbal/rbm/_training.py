@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._support import parallel
-from ._epoch import Parameters, judge, train, workspace
+from ._epoch import Pace, Parameters, judge, train, workspace
+from ._kernels import ByState
 from ._machine import Machine
 
 PSEUDOCOUNT = 0.5  # of each state at each site
@@ -20,20 +21,20 @@ WORSE = 2.0  # times the pseudo-likelihood of guesses, all states alike, is that
 
 @dataclass
 class Training:
-    """All that the next epoch depends on."""
+    """All that the next epoch depends on, for D visible features and M hidden units."""
 
     machine: Machine
-    base: np.ndarray  # inputs of independent visible units with the means of the data
-    mean: np.ndarray  # of the visible features, in the data
-    hidden_mean: np.ndarray  # of the hidden units, given data
-    visible_chains: np.ndarray
-    hidden_chains: np.ndarray
+    base: np.ndarray  # (D,) inputs of independent visible units with the means of the data
+    mean: np.ndarray  # (D,) of the visible features, in the data
+    hidden_mean: np.ndarray  # (M,) of the hidden units, given data
+    visible_chains: np.ndarray  # (n_chains, D)
+    hidden_chains: np.ndarray  # (n_chains, M)
     rng: np.random.Generator
-    history: tuple = ()  # one dict an epoch
+    history: tuple = ()  # a dict for each epoch
 
 
 def start(states, visible, hidden, n_chains, rng):
-    """Training before its first epoch.
+    """Begin a training on states (n, L).
 
     The visible fields reproduce the means of the data, each state counted half a time more than it is seen, so that a
     site that never changes has fields too. The chains start as samples of that.
@@ -51,32 +52,33 @@ def start(states, visible, hidden, n_chains, rng):
 
 
 def epoch(training, states, batch_size, n_gibbs, rate, l2):
-    """Training after one more epoch; what it was before is left as it is."""
+    """Return the training after one more epoch over states (n, L); the one given is not changed."""
     t = copy.deepcopy(training)
-    p = _parameters(t)
-    n, rate = len(states), np.float32(rate)
+    p, pace = _parameters(t), Pace(n_gibbs, np.float32(rate), float(l2))
+    n = len(states)
     n_batches = max(1, round(n / batch_size))
     edges = np.arange(n_batches + 1) * n // n_batches
     work = workspace(p, -(-n // n_batches), t.rng)
     order = t.rng.permutation(n)
     for k in range(0, n_batches, BATCHES_AT_ONCE):
         some = edges[k : k + BATCHES_AT_ONCE + 1]
-        parallel.run(train, p, states, order, some, n_gibbs, rate, float(l2), work)
+        parallel.run(train, p, states, order, some, work, pace)
     t.visible_chains = np.concatenate([work.first, work.second], axis=1)[: len(t.hidden_chains)]
     finite = all(np.isfinite(parameters).all() for parameters in (p.W, p.b, p.c))
     if not (finite and np.abs(p.W).max() < LARGEST):
-        raise _diverged(t, rate, l2, "weights have no bound")
+        raise _diverged(t, pace, "weights have no bound")
     judged = monitor(t, states)
     guessed = -t.machine.visible.n * np.log(t.machine.visible.n_states)
     if not judged["pseudo_likelihood"] > WORSE * guessed:
         symptom = f"the pseudo-likelihood is {judged['pseudo_likelihood']:.3g}, that of guesses {guessed:.3g}"
-        raise _diverged(t, rate, l2, symptom)
+        raise _diverged(t, pace, symptom)
     t.history += (judged,)
     return t
 
 
-def _diverged(t, rate, l2, symptom):
-    """Error for a training that diverges."""
+def _diverged(t, pace, symptom):
+    """Return the error for a training that diverges."""
+    _, rate, l2 = pace
     change = f"a learning_rate smaller than {rate:g}"
     if rate * l2 >= 1.0 and l2 > rate:  # each step then turns the weights round, and makes them larger
         change = f"a smaller l2 or learning_rate, whose product must be below 1, got {l2:g} and {rate:g}"
@@ -84,21 +86,21 @@ def _diverged(t, rate, l2, symptom):
 
 
 def monitored(states):
-    """The samples that an epoch is judged by, at equal distances."""
+    """Return the samples that an epoch is judged by, at equal distances in states (n, L)."""
     return states[np.linspace(0, len(states) - 1, min(len(states), MONITORED)).astype(int)]
 
 
 def monitor(t, states):
-    """Pseudo-likelihood of a sample, and how often a reconstruction gets a site wrong.
+    """Measure the pseudo-likelihood of a sample, and how often a reconstruction gets a site wrong.
 
     Both are means over some hundred samples; the first takes a few sites of each, drawn at random.
     """
-    visible, _, W, b, _ = t.machine
+    visible, hidden, W, b, c = t.machine
     some = monitored(states)
     sites = np.random.default_rng(len(t.history)).integers(0, visible.n, (len(some), SITES))
-    by_state = (np.ascontiguousarray(visible.by_state(parameters)) for parameters in (W, b))
+    by_state = ByState(hidden.gaussian, *(np.ascontiguousarray(visible.by_state(q)) for q in (W, b)), c)
     logs, wrong = np.empty(sites.shape), np.zeros(2)
-    parallel.run(judge, _parameters(t), *by_state, some, sites, logs, wrong)
+    parallel.run(judge, _parameters(t), by_state, some, sites, logs, wrong)
     return {
         "pseudo_likelihood": float(visible.n * logs.mean()),
         "reconstruction_error": float(wrong.sum() / some.size),

@@ -17,13 +17,13 @@ MOST_STATES = 256  # more categories than this are names or dates, of which no m
 class Coded(NamedTuple):
     """A table as states."""
 
-    codes: np.ndarray  # (n, L)
+    codes: np.ndarray  # (n, L) states
     occurs: np.ndarray  # (L, Q): whether a sample has this state in this column
     ordered: np.ndarray  # (L,): whether the column was cut into bins
 
 
 def code(X, y, n_states, n_bins):
-    """States of a table.
+    """Code a table as states.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def code(X, y, n_states, n_bins):
 
 
 def donors(coded, members, rows, rng):
-    """Samples that lend their values to new rows of states.
+    """Choose samples that lend their values to new rows of states.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def donors(coded, members, rows, rng):
 
 
 def stacked(X, kept, lent):
-    """Rows of X that are kept, above new rows put together from the cells of others."""
+    """Return the rows of X at places ``kept`` (m,), above new rows whose cells come from rows ``lent`` (k, L)."""
     if hasattr(X, "iloc"):
         cells = [X.iloc[:, j].take(np.r_[kept, lent[:, j]]).reset_index(drop=True) for j in range(X.shape[1])]
         return pd.concat(cells, axis=1)
@@ -134,7 +134,7 @@ def _is_number(column):
 
 
 def _numbers(column):
-    """Values of a column of numbers as an array of floats, with NaN where one is missing."""
+    """Return a column of numbers as an array of floats (n,), with NaN where one is missing."""
     if isinstance(column, np.ndarray):
         return column
     masked = isinstance(column.dtype, pd.api.extensions.ExtensionDtype) and not isinstance(column.dtype, pd.SparseDtype)
@@ -142,7 +142,7 @@ def _numbers(column):
 
 
 def _column(column, name, weight, n_bins):
-    """States of one column, and whether they are bins."""
+    """Return the states (n,) of one column, and whether they are bins."""
     if not _is_number(column):
         codes, values = factorized(column, name) if isinstance(column, pd.Series) else pd.factorize(column)
         if len(values) > MOST_STATES:

@@ -170,7 +170,7 @@ class LikelihoodInformedSampler(ModelSampler):
         return self._resample(X, y, generator(self.random_state))
 
     def _new_classes(self, coded, y, rng):
-        """Label, places of what is kept and states of what is new, class by class."""
+        """Yield for each class its label, the places of the samples kept, and the states (k, L) of new ones."""
         members = {label: np.flatnonzero(y == label) for label in self.sampling_strategy_}
         rarest = min(members, key=lambda label: len(members[label]))
         busy = any(len(members[label]) != n for label, n in self.sampling_strategy_.items())
@@ -180,14 +180,13 @@ class LikelihoodInformedSampler(ModelSampler):
             yield label, *self._resized(label, own, n, scores, coded, rng)
 
     def _resized(self, label, own, n, scores, coded, rng):
-        """Places that are kept and new states of one class; its report."""
+        """Return the places of a class that are kept, (m,), and new states (k, L); write its report."""
         size, rows, kept = len(own), coded.codes[:0], np.ones(len(own), bool)
         report = {"action": "kept", "n_before": size, "n_after": n, "scores": scores}
         if n > size:
             between = (-np.inf, np.inf) if self.over_range is None else np.quantile(scores, self.over_range)
-            drawn = _likelihood.draw(
-                self.rbms_[label], coded.codes[own], n - size, self.steps, coded.occurs, between, self.max_tries, rng
-            )
+            chains = self.rbms_[label], coded.codes[own], n - size, self.steps, coded.occurs, rng
+            drawn = _likelihood.draw(*chains, between=between, max_tries=self.max_tries)
             rows = drawn.rows
             report |= {
                 "action": "over", "low": float(between[0]), "high": float(between[1]), "generated_scores": drawn.scores,
@@ -201,7 +200,7 @@ class LikelihoodInformedSampler(ModelSampler):
         return own[kept], rows
 
     def plot(self, ax=None):
-        """Histogram of the scores: minority, what was generated, and the majority, with what was left out in pale.
+        """Draw histograms of the scores: minority, generated samples and majority, with those left out in pale.
 
         Parameters
         ----------
@@ -242,7 +241,7 @@ def _check_range(name, value):
 
 
 def _sizes(y, strategy, mixing):
-    """Class to number of samples after resampling."""
+    """Return the number of samples after resampling, by class."""
     counts = dict(sorted(Counter(y.tolist()).items()))
     small, large = min(counts.values()), max(counts.values())
     strategy = strategy(y) if callable(strategy) else strategy
@@ -271,7 +270,7 @@ def _checked_sizes(sizes, counts):
 
 
 def _histogram(ax, scores, inside, label, color):
-    """Density of scores, pale, and the part of it that is in the result, as a line."""
+    """Draw the density of scores (n,) in pale, and the part of it that is in the result as a line."""
     low, high = np.quantile(scores, [0.002, 0.998])
     bins = np.linspace(low, high, 41) if low < high else low + np.array([-0.5, 0.5])  # all samples may be the same
     share = np.full(len(scores), 1.0 / len(scores) / (bins[1] - bins[0]))

@@ -14,13 +14,13 @@ class Drawn(NamedTuple):
     """New samples of a class, and those that were generated on the way."""
 
     rows: np.ndarray  # (n, L) states
-    scores: np.ndarray  # of all that were generated, kept or not
+    scores: np.ndarray  # (generated,) of all that were generated, kept or not
     n_rejected: int
     n_undone: int  # cells with a state that their column never takes, put back to where the chain started
 
 
 def is_trained(rbm):
-    """Whether a machine was given, and trained."""
+    """Tell whether a machine was given, and trained."""
     if rbm is None:
         return False
     try:
@@ -31,7 +31,7 @@ def is_trained(rbm):
 
 
 def trained(rbm, codes, n_states, rng):
-    """Machine for these states: the one given when it is trained, otherwise a copy of it trained on them."""
+    """Return a machine for these states (n, L): the one given when it is trained, else a copy of it trained on them."""
     from ..rbm import RBM
 
     if is_trained(rbm):
@@ -49,18 +49,21 @@ def trained(rbm, codes, n_states, rng):
 
 
 def score(machine, codes):
-    """Log-likelihood up to log Z, which is the same for all."""
+    """Return the log-likelihood (n,) of states (n, L), up to log Z, which is the same for all."""
     return -machine.free_energy(codes)
 
 
 def in_turn(size, n, rng):
-    """n numbers below ``size``, each as often as any other, in random order."""
+    """Draw n numbers below ``size`` in random order, each as often as any other."""
     rounds = [rng.permutation(size) for _ in range(-(-n // size))]
     return np.concatenate(rounds)[:n] if rounds else np.zeros(0, np.intp)
 
 
 def evolved(machine, start, steps, occurs, rng):
-    """States after Gibbs steps from ``start``, and how many cells were undone."""
+    """Make Gibbs steps from ``start`` (n, L); return the states, and how many cells were undone.
+
+    A cell is undone, to where it started, when its column never takes the state: ``occurs`` (L, Q) tells.
+    """
     parts = [
         machine.sample(len(part), init=part, steps=steps, random_state=rng)
         for part in np.split(start, range(AT_ONCE, len(start), AT_ONCE))
@@ -70,8 +73,8 @@ def evolved(machine, start, steps, occurs, rng):
     return np.where(strange, start, rows), int(strange.sum())
 
 
-def draw(machine, codes, n, steps, occurs, between, max_tries, rng):
-    """n samples from chains that start in turn at ``codes``, with scores in an interval.
+def draw(machine, codes, n, steps, occurs, rng, *, between, max_tries):
+    """Draw n samples, with scores in an interval, from chains that start in turn at ``codes`` (m, L).
 
     Raises
     ------
@@ -91,7 +94,7 @@ def draw(machine, codes, n, steps, occurs, between, max_tries, rng):
         start = codes[in_turn(len(codes), size, rng)]
         rows, undone = evolved(machine, start, steps, occurs, rng)
         new = score(machine, rows)
-        # what is generated beyond need is left out of the counts as well
+        # samples beyond those needed are not counted either
         fits = np.flatnonzero((new >= between[0]) & (new <= between[1]))[:missing]
         last = len(new) if len(fits) < missing else fits[-1] + 1
         kept.append(rows[fits])
@@ -101,7 +104,7 @@ def draw(machine, codes, n, steps, occurs, between, max_tries, rng):
 
 
 def central(scores, n, quantiles, rng):
-    """Places of n scores, drawn at random from those between two quantiles; wider ones where that is too few.
+    """Draw the places of n scores at random from those between two quantiles, or wider ones where that is too few.
 
     The interval grows by the same number of scores on either side, until it holds n; so equal quantiles select the n
     scores around them.

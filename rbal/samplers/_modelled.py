@@ -1,4 +1,4 @@
-"""What samplers with a model of a class have in common: a table as states, a machine on them, and a report."""
+"""Base of the samplers that model a class: a table as states, a machine on them, and a report."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -54,7 +54,7 @@ class ModelSampler(NativeFrames, BaseSampler):
         return X, y, binarize_y
 
     def _resample(self, X, y, rng):
-        """Rows and labels, class by class, what is new after what was kept; ``_new_classes`` says which these are."""
+        """Return rows and labels, class by class, new ones after those kept; ``_new_classes`` says which these are."""
         dense = X.toarray() if sparse.issparse(X) else X
         coded = _columns.code(dense, y, self.n_states, self.n_bins)
         self.rbms_, self.report_ = {}, {}
@@ -71,7 +71,7 @@ class ModelSampler(NativeFrames, BaseSampler):
         return (type(X)(table) if sparse.issparse(X) else table), of
 
     def _machine(self, label, coded, y, rng):
-        """Machine of a class, trained when it is first asked for."""
+        """Return the machine of a class, trained when it is first asked for."""
         if label not in self.rbms_:
             members = y == label
             if members.sum() < 2:
@@ -91,4 +91,5 @@ class ModelSampler(NativeFrames, BaseSampler):
 
 
 def generator(random_state):
+    """Return a generator that is seeded by a random state of scikit-learn."""
     return np.random.default_rng(check_random_state(random_state).randint(2**31))

@@ -86,7 +86,7 @@ class RBMSMOTE(ModelSampler, BaseOverSampler):
         return self._resample(X, y, generator(self.random_state))
 
     def _new_classes(self, coded, y, rng):
-        """Label, places of what is kept and states of what is new, class by class."""
+        """Yield for each class its label, the places of its samples, and the states (k, L) of new ones."""
         for label in np.unique(y).tolist():
             own, n = np.flatnonzero(y == label), int(self.sampling_strategy_.get(label, 0))
             rows, report = coded.codes[:0], {"action": "kept"}

@@ -83,6 +83,46 @@ def naive_p_int(v1, v2, docks, E):
     return weight[0] / math.fsum(weight)
 
 
+def naive_heat_bath(V, k, u, structures, target):
+    """Draw each monomer of sequence k from its conditional distribution, by p_nat and p_int alone, in place."""
+    Q = len(target.X)
+    for i in range(V.shape[1]):
+        changed = np.repeat(V[None], Q, axis=0)
+        changed[:, k, i] = np.arange(Q)
+        fold = lattice.p_nat(changed[:, k], structures, int(target.natives[k]))
+        allowed = (fold > target.p_min) | (fold >= fold[V[k, i]])
+        weight = np.where(allowed, lattice.p_int(changed.reshape(Q, -1), target.docks, chi=target.chi), 0.0)
+        V[k, i] = np.searchsorted(np.cumsum(weight) / weight.sum(), u[i], side="right")
+
+
+def naive_cluster(v, seed, contacts, swap):
+    """Monomers that native contacts between letters that swap join to the seed."""
+    charged = set(np.flatnonzero(swap[v] != v).tolist())
+    component = {seed} & charged
+    for _ in range(len(v)):
+        component |= {j for c in contacts.tolist() for i, j in (c, c[::-1]) if i in component and j in charged}
+    return component
+
+
+def naive_exchanges(V, swaps, structures, target):
+    """Swap all letters of one sequence or of both, twice, then a cluster of each, by Metropolis, in place."""
+    natives = target.natives.tolist()
+    for move, (u, chance) in enumerate(swaps):
+        member = np.zeros(V.shape, bool)
+        if move < 2:
+            member[[[0], [1], [0, 1]][int(3 * u)]] = True
+        else:
+            k = move - 2
+            member[k, list(naive_cluster(V[k], int(u * V.shape[1]), structures.contacts[natives[k]], target.swap))] = (
+                True
+            )
+        new = np.where(member, target.swap[V], V).astype(V.dtype)
+        folds = [[lattice.p_nat(v[[k]], structures, natives[k])[0] for v in (V, new)] for k in range(2)]
+        ratio = np.divide(*(lattice.p_int(v.reshape(1, -1), target.docks)[0] for v in (new, V))) ** target.chi
+        if all(after >= min(before, target.p_min) for before, after in folds) and chance < ratio:
+            V[:] = new
+
+
 # ---- walks
 
 
@@ -389,8 +429,7 @@ def pair(small):
     docks = lattice.dimer_contacts(*small.walks[[7, 9]])
     swap = _dimers._involution(lattice.encode(_dimers.CHARGES), 20)
     target = _fold.Target(np.exp(-E), np.array([7, 9]), docks, _fold.interface(docks, 27), 1.3, 1e-12, swap, True)
-    w, b = weights(V, small, target)
-    return V, small, target, w, b
+    return small, target, weights(V, small, target)
 
 
 def weights(V, structures, target):
@@ -399,7 +438,11 @@ def weights(V, structures, target):
     for k in range(2):
         _fold.relative_weights(V[k], target.X, tables.pairs, tables.contacts, target.natives[k], np.inf, w[k])
     _fold.docking_weights(V, target.X, target.docks, b)
-    return w, b
+    return _fold.Pair(V, w, b)
+
+
+def copied(pair):
+    return _fold.Pair(*map(np.copy, pair))
 
 
 def test_patterns_are_the_contacts(small):
@@ -413,7 +456,7 @@ def test_patterns_are_the_contacts(small):
 
 
 def test_weights_stop_at_their_limit(pair):
-    V, small, target, w, _ = pair
+    small, target, (V, w, _) = pair
     tables, total = small._tables, w[0].sum()
     assert 1.0 / total == pytest.approx(lattice.p_nat(V[:1], small, 7)[0], rel=1e-12)
     room = np.empty(300)
@@ -423,13 +466,12 @@ def test_weights_stop_at_their_limit(pair):
 
 
 def test_conditional_probabilities_match_naive(pair):
-    V, small, target, w, b = pair
+    small, target, (V, w, b) = pair
     tables, p = small._tables, np.empty(20)
     for k, i in itertools.product(range(2), (0, 5, 13, 26)):
         changed = np.repeat(V[None], 20, axis=0)
         changed[:, k, i] = np.arange(20)
-        args = tables.pattern[i], tables.partners[i], tables.n_patterns[i]
-        _fold.fold_probabilities(i, V[k], target.X, w[k], target.natives[k], *args, p)
+        _fold.fold_probabilities(i, V[k], target.X, w[k], target.natives[k], tables, p)
         np.testing.assert_allclose(p, lattice.p_nat(changed[:, k], small, int(target.natives[k])), rtol=1e-11)
         _fold.docking_probabilities(i, V[k], V[1 - k], target.X, b, target.touch[k, i], p)
         np.testing.assert_allclose(p, lattice.p_int(changed.reshape(20, 54), target.docks), rtol=1e-12)
@@ -437,28 +479,22 @@ def test_conditional_probabilities_match_naive(pair):
 
 def test_heat_bath_inverts_the_conditional_distribution(pair):
     # a sweep of the kernel against one made of p_nat and p_int alone
-    V, small, target, w, b = pair
-    u = np.random.default_rng(7).random(27)
+    small, target, pair = pair
+    V, u = pair.V, np.random.default_rng(7).random(27)
     expected = V.copy()
-    for i in range(27):
-        changed = np.repeat(expected[None], 20, axis=0)
-        changed[:, 0, i] = np.arange(20)
-        fold = lattice.p_nat(changed[:, 0], small, 7)
-        allowed = (fold > target.p_min) | (fold >= fold[expected[0, i]])
-        weight = np.where(allowed, lattice.p_int(changed.reshape(20, 54), target.docks, chi=target.chi), 0.0)
-        expected[0, i] = np.searchsorted(np.cumsum(weight) / weight.sum(), u[i], side="right")
-    _fold.heat_bath(0, V, w, b, u, small._tables, target)
+    naive_heat_bath(expected, 0, u, small, target)
+    _fold.heat_bath(0, pair, u, small._tables, target)
     assert V.tolist() == expected.tolist()
-    for kept, fresh in zip((w, b), weights(V, small, target), strict=True):  # followed all changes
+    for kept, fresh in zip(pair, weights(V, small, target), strict=True):  # followed all changes
         np.testing.assert_allclose(kept, fresh, rtol=1e-11)
 
 
 def test_constraint_ratchets_up(pair):
-    V, small, target, w, b = pair
-    target = target._replace(p_min=1.0)  # never reached: p_nat may only rise
+    small, target, pair = pair
+    V, target = pair.V, target._replace(p_min=1.0)  # never reached: p_nat may only rise
     last = lattice.p_nat(V[:1], small, 7)[0]
     for u in np.random.default_rng(8).random((5, 27)):
-        _fold.heat_bath(0, V, w, b, u, small._tables, target)
+        _fold.heat_bath(0, pair, u, small._tables, target)
         now = lattice.p_nat(V[:1], small, 7)[0]
         assert now >= last * (1 - 1e-12)
         last = now
@@ -466,46 +502,61 @@ def test_constraint_ratchets_up(pair):
 
 
 def test_exchange_accepts_with_the_ratio_of_weights(pair):
-    V, small, target, w, b = pair
+    small, target, pair = pair
+    V = pair.V
     swapped = target.swap[V].astype(np.int8)
     docks = target.docks
     ratio = (lattice.p_int(swapped.reshape(1, 54), docks) / lattice.p_int(V.reshape(1, 54), docks))[0] ** target.chi
     all_of_both = np.ones((2, 27), bool)
     for u, accepted in ((ratio * 0.999, True), (ratio * 1.001, False)):
-        args = V.copy(), w.copy(), b.copy()
-        _fold.exchange(all_of_both, *args, u, small._tables, target)
-        assert (args[0] == (swapped if accepted else V)).all()
-        for kept, fresh in zip(args[1:], weights(args[0], small, target), strict=True):
+        new = copied(pair)
+        _fold.exchange(all_of_both, new, u, small._tables, target)
+        assert (new.V == (swapped if accepted else V)).all()
+        for kept, fresh in zip(new, weights(new.V, small, target), strict=True):
             np.testing.assert_allclose(kept, fresh, rtol=1e-12)
 
 
 def test_exchange_respects_the_constraint(pair):
-    V, small, target, w, b = pair
+    small, target, pair = pair
+    V = pair.V
     p, q = (lattice.p_nat(v[None], small, 7)[0] for v in (V[0], target.swap[V[0]]))
     first = np.repeat([[True], [False]], 27, axis=1)
     for p_min, accepted in ((1.0, q >= p), (q * 0.999, True)):
-        args = V.copy(), w.copy(), b.copy()
-        _fold.exchange(first, *args, 0.0, small._tables, target._replace(p_min=p_min))
-        assert (args[0] != V).any() == accepted
+        new = copied(pair)
+        _fold.exchange(first, new, 0.0, small._tables, target._replace(p_min=p_min))
+        assert (new.V != V).any() == accepted
 
 
 def test_cluster_is_a_component_of_native_contacts(pair):
-    V, small, target, _, _ = pair
+    small, target, _ = pair
     V = np.resize(lattice.encode("DAEKRDA"), (2, 27)).astype(np.int8)
     member = np.empty((2, 27), bool)
-    charged = set(np.flatnonzero(target.swap[V[1]] != V[1]).tolist())
     sizes = set()
     for seed in range(27):
         _fold.cluster(1, seed, V, small._tables, target, member)
-        component = {seed} & charged
-        for _ in range(27):
-            component |= {
-                j for c in small.contacts[9].tolist() for i, j in (c, c[::-1]) if i in component and j in charged
-            }
+        component = naive_cluster(V[1], seed, small.contacts[9], target.swap)
         assert not member[0].any()
         assert set(np.flatnonzero(member[1]).tolist()) == component
         sizes.add(len(component))
     assert len(sizes) > 2
+
+
+@pytest.mark.parametrize("p_min", [1e-12, 0.02])
+def test_sweeps_against_their_twin(pair, p_min):
+    small, target, pair = pair
+    target, rng, trace = target._replace(p_min=p_min), np.random.default_rng(9), np.empty((3, 5))
+    uniforms, swaps = rng.random((3, 2, 27)), rng.random((3, _fold.N_EXCHANGES, 2))
+    expected, natives, E = pair.V.copy(), target.natives.tolist(), lattice.miyazawa_jernigan()
+    _fold.run(_fold.weigh(pair.V, small._tables, target), uniforms, swaps, small._tables, target, trace)
+    for u, s, row in zip(uniforms, swaps, trace, strict=True):
+        for k in range(2):
+            naive_heat_bath(expected, k, u[k], small, target)
+        naive_exchanges(expected, s, small, target)
+        energy = [naive_energy(expected[k], small.contacts[natives[k]], E) for k in range(2)]
+        folds = [lattice.p_nat(expected[[k]], small, natives[k])[0] for k in range(2)]
+        meet = lattice.p_int(expected.reshape(1, 54), target.docks)[0]
+        np.testing.assert_allclose(row, [*energy, *np.log(folds), np.log(meet)], rtol=1e-9)
+    assert pair.V.tolist() == expected.tolist()
 
 
 # ---- the sampler against exact enumeration
@@ -566,8 +617,7 @@ def test_sampler_started_at_equilibrium_does_not_drift(shipped):
     for v in states:
         V = v.reshape(2, 27).astype(np.int8)
         _fold.run(
-            V,
-            *_fold.weigh(V, shipped._tables, target),
+            _fold.weigh(V, shipped._tables, target),
             rng.random((20, 2, 27)),
             rng.random((20, _fold.N_EXCHANGES, 2)),
             shipped._tables,

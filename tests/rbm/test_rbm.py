@@ -6,6 +6,7 @@ import json
 import math
 import threading
 
+import naive
 import numba
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from threadpoolctl import threadpool_limits
 import rbal
 from rbal.rbm import RBM, LogPartition, _training
 from rbal.rbm import _kernels as kernels
-from rbal.rbm._epoch import learn, train, workspace
+from rbal.rbm._epoch import Pace, judge, learn, train, workspace
 from rbal.rbm._layers import Bernoulli, Gaussian, Potts, random_words
 from rbal.rbm._machine import Machine
 from rbal.rbm._partition import annealed, bridged, configurations, enumerated, path_to
@@ -202,12 +203,53 @@ def test_conditionals_kernel(kind):
     sites = np.tile(np.arange(visible.n), (len(v), 1))
     out = np.empty(sites.shape)
     inputs = visible.encode(v, np.float32) @ W
-    kernels.conditionals(hidden.gaussian, v, sites, inputs, visible.by_state(W), visible.by_state(b), c, out)
+    by_state = kernels.ByState(hidden.gaussian, visible.by_state(W), visible.by_state(b), c)
+    kernels.conditionals(by_state, v, sites, inputs, out)
     Q = visible.n_states
     for i in range(visible.n):
         rest = p.reshape([Q] * visible.n).sum(axis=i, keepdims=True)
         expected = np.log(p.reshape([Q] * visible.n) / rest).ravel()
         np.testing.assert_allclose(out[:, i], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (64,)])
+def test_random_bits_against_their_twin(shape):
+    streams = np.random.default_rng(8).integers(0, 1 << 32, (4, kernels.LANES), dtype=np.uint32)
+    expected = naive.Uniforms(streams).draw(*shape)
+    size = math.prod(shape)
+    words = kernels.random_bits(streams, size, np.empty(size + kernels.LANES, np.uint32))
+    np.testing.assert_array_equal(uniforms(words).reshape(shape) + 2.0**-25, expected)
+
+
+@kinds
+def test_training_against_its_twin(kind):
+    machine = machine_of(kind, seed=3)
+    visible, hidden = machine.visible, machine.hidden
+    rng = np.random.default_rng(9)
+    data = rng.integers(0, visible.n_states, (25, visible.n))
+    training = _training.start(data, visible, hidden, 16, rng)
+    training.machine = machine
+    given = _training._parameters(training)
+    work, order, edges = workspace(given, 9, rng), rng.permutation(25), np.array([0, 8, 16, 25])
+    batches = [visible.encode(data[order[lo:hi]]) for lo, hi in itertools.pairwise(edges)]
+    expected = naive.contrastive_divergence(given, batches, 2, 0.3, 0.02, work.streams.copy())
+    train(given, data, order, edges, work, Pace(2, np.float32(0.3), 0.02), False)
+    found = given.W, given.b, given.c, given.hidden_mean, given.chains
+    for ours, twin in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, twin, atol=2e-5)
+
+
+@kinds
+def test_reconstruction_errors_against_their_twin(kind):
+    machine = machine_of(kind, seed=4)
+    visible, hidden, W, b, c = machine
+    rng = np.random.default_rng(10)
+    v = rng.integers(0, visible.n_states, (11, visible.n))
+    given = _training._parameters(_training.start(v, visible, hidden, 4, rng))._replace(W=W, b=b, c=c)
+    by_state = kernels.ByState(hidden.gaussian, *(np.ascontiguousarray(visible.by_state(q)) for q in (W, b)), c)
+    sites, wrong = np.zeros((11, 1), int), np.empty(2)
+    judge(given, by_state, v, sites, np.empty(sites.shape), wrong, False)
+    assert wrong.sum() == pytest.approx(naive.sites_missed(machine, v), rel=1e-5)
 
 
 # ---- what is known exactly
@@ -279,7 +321,7 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     work.first[...], work.second[...] = features[:, :middle], features[:, middle:]
     work.given[0], work.given[1] = work.first @ machine.W[:middle], work.second @ machine.W[middle:]
     work.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
-    learn(given, data, np.arange(12), work, np.float32(1.0), l2, False)
+    learn(given, data, np.arange(12), work, Pace(1, np.float32(1.0), l2), False)
     np.testing.assert_allclose(training.hidden_mean, nu, atol=1e-6)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
@@ -547,7 +589,7 @@ def test_persistent_chains_are_stationary(kind):
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
     given = _training._parameters(training)
     work = workspace(given, 1, rng)
-    train(given, v[-1:], np.zeros(2, int), np.arange(3), 2, np.float32(0.0), 0.0, work, False)
+    train(given, v[-1:], np.zeros(2, int), np.arange(3), work, Pace(2, np.float32(0.0), 0.0), False)
     chains = np.concatenate([work.first, work.second], axis=1)[:40_000]
     assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
