@@ -80,7 +80,9 @@ def test_public_names_keep_working(module, name):
 
 @pytest.mark.parametrize("chapter", sorted(Path(PACKAGE.parent, "notebooks").glob("*.md")), ids=lambda path: path.stem)
 def test_chapters_import_public_names_only(chapter):
-    imports = re.findall(r"^(?:from|import) rbal.*$", chapter.read_text(encoding="utf-8"), re.MULTILINE)
+    text = chapter.read_text(encoding="utf-8")
+    assert "sys.path" not in text
+    imports = re.findall(r"^(?:from|import) rbal.*$", text, re.MULTILINE)
     assert imports
     assert not [line for line in imports if re.search(r"\b_", line)]
 
