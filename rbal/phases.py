@@ -15,7 +15,8 @@ from ._support.validation import broadcast, flag, in_range, number
 from ._support.warnings import convergence_warning
 from .losses import HINGE
 from .moments._spectrum import spectrum_of
-from .saddle._kernels import EDGE, newton_address
+from .saddle._kernels import newton_address
+from .saddle._problem import EDGE
 from .saddle._walks import Question, edges
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
@@ -59,7 +60,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
     # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
     spectrum = full.without_free()
-    question = Question(EDGE, HINGE.laws, float(full.Q), fit_bias, tol, 200, newton_address())
+    question = Question(EDGE, *HINGE.tables, float(full.Q), fit_bias, tol, 200, newton_address())
     for lo, hi in parallel.pieces(len(alphas)):
         edges(question, spectrum, alphas[lo:hi], out[lo:hi])
     bad = ~(out[:, 4] <= tol)

@@ -17,7 +17,8 @@ from rbal import saddle
 from rbal.datasets import images, lattice, synthetic
 from rbal.losses import HINGE
 from rbal.metrics import METRICS
-from rbal.saddle._kernels import RIDGE, UNSAT, newton_address
+from rbal.saddle._kernels import newton_address
+from rbal.saddle._problem import RIDGE, UNSAT
 from rbal.saddle._walks import COLUMNS, N_COLUMNS, Question, walk
 
 EXPLORER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
@@ -59,7 +60,7 @@ def order_parameters(spectrum, norm):
     for mode, grid in points(norm):
         for point in grid:  # each from scratch, so that no two spectra take different ways
             out = np.empty((1, N_COLUMNS))
-            question = Question(mode, HINGE.laws, float(norm), True, 1e-12, 200, newton_address())
+            question = Question(mode, *HINGE.tables, float(norm), True, 1e-12, 200, newton_address())
             walk(question, spectrum, point[None], np.empty(5), -1, out)
             rows.append(out[0])
     table = dict(zip(COLUMNS, np.array(rows).T, strict=True))

@@ -253,11 +253,14 @@ def advise(
     """
     _strict(random_state, standardize=standardize, check=check, progress=progress)
     draws = _draws(loss) if draws is None else draws
-    options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
+    counts = {"folds": folds, "repeats": repeats, "draws": draws}
+    options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
     advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
-    return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
+    if not check:
+        return advice
+    return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
 
 
 def advise_file(
@@ -324,7 +327,8 @@ def advise_file(
 
     _strict(random_state, standardize=standardize, check=check, progress=progress)
     draws = _draws(loss) if draws is None else draws
-    options = _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error)
+    counts = {"folds": folds, "repeats": repeats, "draws": draws}
+    options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         data = read(
             path, label, positive=positive, categorical=categorical, drop=drop, keep=keep, standardize=standardize,
@@ -333,7 +337,9 @@ def advise_file(
         )  # fmt: skip
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
     advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
-    return verify(advice, folds, repeats, n_jobs, random_state, progress) if check else advice
+    if not check:
+        return advice
+    return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
 
 
 def _draws(loss):
@@ -348,7 +354,7 @@ def _strict(random_state, **switches):
         flag(name, value)
 
 
-def _checked(metric, C, loss, costs, folds, repeats, draws, level, model_error):
+def _checked(metric, C, loss, costs, *, folds, repeats, draws, level, model_error):
     """What a setting takes beside the sizes."""
     one_of("metric", metric, goals())
     one_of("loss", loss, trained())

@@ -43,7 +43,7 @@ def subset(data, rng):
     return X.iloc[chosen].reset_index(drop=True), positive[chosen]
 
 
-def cross_validate(data, setting, mixings, folds, repeats, n_jobs, random_state, progress):
+def cross_validate(data, setting, mixings, *, folds, repeats, n_jobs, random_state, progress):
     """Measure every (strategy, threshold) of ``mixings``, a dict to the mixing (NaN: none) of each."""
     rng = np.random.default_rng(random_state)
     X, y = subset(data, rng)

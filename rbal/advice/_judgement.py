@@ -152,15 +152,13 @@ def _confidence(data, setting, table, grave):
     return "high" if smaller >= 100 and clear.mean() >= 0.5 else "moderate"
 
 
-def verify(advice, folds, repeats, n_jobs, random_state, progress):
-    """Copy of the advice, with what cross-validation measures beside it."""
+def verify(advice, **how):
+    """Add to an advice what cross-validation measures, done as :func:`rbal.advice._check.cross_validate` is told."""
     from ._check import cross_validate
 
     setting, table = advice.setting, advice.table.copy()
     sign = setting.record.sign
-    found = cross_validate(
-        advice.data, setting, table["mixing"].to_dict(), folds, repeats, n_jobs, random_state, progress
-    )
+    found = cross_validate(advice.data, setting, table["mixing"].to_dict(), **how)
     smaller = setting._replace(n_pos=found.n_pos, n_neg=found.n_neg)
     at = evaluate(advice.moments, smaller).value
     d = designs(smaller)

@@ -242,12 +242,13 @@ def follow(samples, state, way, anchor):
     t, sample = first_stop(arc, pulls, where, -multiplier * size * size, -strength * size, numbers[REACH])
     numbers[REACH] = 4.0 * t if t < 1e6 else 1e-2
     cos, sin = (2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)) if t < np.inf else (-1.0, 0.0)
+    # free may be J itself: it is read for the last time here
+    scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
     J[:] = J + (cos - 1.0) * free + sin * turn
     if m == 0:
         J *= numbers[RADIUS] / np.sqrt(J @ J)
     else:
         numbers[BIAS] = anchor @ J - y[face.on[0]] * kappa[face.on[0]]
-    scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
     passed = np.flatnonzero(where != before)
     for i in passed:
         add_pull(samples, state, i, 1.0 if where[i] == BELOW else -1.0)

@@ -6,8 +6,8 @@ from .._support.gauss import jit
 from ._constraints import EQUALITY, INEQUALITY, line, positive_part, ramp
 from ._record import Loss
 
-# liblinear puts a ridge on the intercept too; scaled up, it weighs nothing. That weakens the test of convergence: at the
-# usual tolerance of 1e-4 it would stop short of the bias.
+# liblinear puts a ridge on the intercept too; scaled up, it weighs nothing. That weakens the test of convergence: at
+# the usual tolerance of 1e-4 it would stop short of the bias.
 INTERCEPT_SCALING = 1e3
 
 

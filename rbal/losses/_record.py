@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from numba import types
+import numpy as np
+from numba import config, types
 
+from .._support.gauss import jit
 from .._support.jit import FLOAT, address, late
 from .._support.records import enter
 
@@ -37,7 +39,15 @@ PAIR, TWELVE = types.UniTuple(FLOAT, 2), types.UniTuple(FLOAT, 12)
 FIVE, THREE = (FLOAT,) * 5, (FLOAT,) * 3
 expectations_at, mean_force_at, mean_loss_at = late(TWELVE, FIVE), late(PAIR, FIVE), late(FLOAT, FIVE)
 force_at = late(FLOAT, THREE)
+CALLS = 4  # fields of a law that are addresses
 NO_LAW = Law(0, 0, 0, 0, math.inf, 0.0, False, False, False)
+
+
+@jit
+def law_of(calls, traits, row):
+    """Law in one row of the tables of a loss: 0 its own, 1 of its SAT phase, 2 of the surface between the phases."""
+    c, t = calls[row], traits[row]
+    return Law(c[0], c[1], c[2], c[3], t[0], t[1], t[2] != 0.0, t[3] != 0.0, t[4] != 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +148,12 @@ class Loss:
             False,
         )
         return own, *(self.constraint.laws if self.constraint else (NO_LAW, NO_LAW))
+
+    @functools.cached_property
+    def tables(self):
+        """The same laws as two arrays, of addresses and of traits, which threads can share; see :func:`law_of`."""
+        kind = object if config.DISABLE_JIT else np.int64
+        return np.array([law[:CALLS] for law in self.laws], kind), np.array([law[CALLS:] for law in self.laws], float)
 
 
 def register(loss):

@@ -80,7 +80,7 @@ class Metric:
 
 
 def _of_theory(of_rates, metrics, phi_pos, threshold=0.0):
-    return of_rates(metrics.rates(threshold), phi_pos)
+    return of_rates(metrics._rates(threshold), phi_pos)
 
 
 def register(metric):

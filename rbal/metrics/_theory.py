@@ -71,7 +71,7 @@ class Metrics:
             z = (np.asarray(delta, float) - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
             return np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * np.sqrt(self.q))
 
-    def rates(self, threshold=0.0):
+    def _rates(self, threshold=0.0):
         """All four rates, as a tuple with the attributes tpr, fpr, tnr and fnr."""
         pos, neg = self._z(+1, threshold), self._z(-1, threshold)
         return formulas.Rates(ndtr(pos), ndtr(neg), ndtr(-neg), ndtr(-pos))
@@ -94,15 +94,15 @@ class Metrics:
 
     def ba(self, threshold=0.0):
         """Balanced accuracy."""
-        return formulas.ba(self.rates(threshold), None)
+        return formulas.ba(self._rates(threshold), None)
 
     def acc(self, phi_pos, threshold=0.0):
         """Accuracy on a test set with a share ``phi_pos`` of positives."""
-        return formulas.acc(self.rates(threshold), _share(phi_pos))
+        return formulas.acc(self._rates(threshold), _share(phi_pos))
 
     def gen_error(self, phi_pos, threshold=0.0):
         """Misclassification error, 1 - accuracy, without cancellation."""
-        return formulas.cost(self.rates(threshold), _share(phi_pos))
+        return formulas.cost(self._rates(threshold), _share(phi_pos))
 
     def gen_loss(self, phi_pos, kappa=0.0):
         """Mean of max(0, κ - yΔ) on test data.
@@ -183,7 +183,7 @@ class Metrics:
 
     def f1(self, phi_pos, threshold=0.0):
         """Harmonic mean of precision and recall."""
-        return formulas.f1(self.rates(threshold), _share(phi_pos))
+        return formulas.f1(self._rates(threshold), _share(phi_pos))
 
     def fm(self, phi_pos, threshold=0.0):
         """Fowlkes–Mallows index, √(PPV·TPR)."""
@@ -191,7 +191,7 @@ class Metrics:
 
     def mcc(self, phi_pos, threshold=0.0):
         """Matthews correlation coefficient; 0 where one class is never predicted."""
-        return formulas.mcc(self.rates(threshold), _share(phi_pos))
+        return formulas.mcc(self._rates(threshold), _share(phi_pos))
 
     def auc(self):
         """Area under the ROC curve, P(Δ⁺ > Δ⁻)."""

@@ -1,6 +1,6 @@
-"""The saddle point, compiled: arrays and scalars in, arrays and scalars out.
+"""The saddle point and Newton's method for it, compiled: arrays and scalars in, arrays and scalars out.
 
-Notation as in the paper. ``saddle.py`` explains the method, ``losses.py`` the data side.
+Notation as in the paper. The docstring of ``rbal.saddle`` explains the method, that of ``rbal.losses`` the data side.
 """
 
 import functools
@@ -10,182 +10,17 @@ from typing import NamedTuple
 import numpy as np
 from numba import typeof, types
 
-from .._support.gauss import GL_NODES, GL_WEIGHTS, jit, jit_sum, log_sf
+from .._support.gauss import jit
 from .._support.jit import FLOAT, INT, VECTOR, address, late
-from ..losses._constraints import NARROW
-from ..losses._record import NO_LAW, Law, expectations_at, mean_force_at
+from ..losses._record import NO_LAW, expectations_at
 from ..moments import Spectrum
+from ._bias import solve_bias
+from ._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign, largest_of
+from ._weights import solve_norm, weight_side
 
-# What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
-# between the two (EDGE), or a fixed ridge k̂ (an SVM).
-UNSAT, SAT, EDGE, RIDGE = range(4)
-
-
-class Problem(NamedTuple):
-    """One saddle point to solve. Pairs are (positive class, negative class)."""
-
-    mode: int
-    law: Law
-    sat: Law  # of its SAT phase
-    edge: Law  # of the surface between the phases
-    kappa: tuple
-    alpha: tuple
-    weight: tuple
-    norm: float  # ‖J‖²/L on the sphere
-    ridge: float  # k̂ of an SVM
-    fit_bias: bool
-    newton: int  # its address: ``newton`` is called from many places, and takes long to compile into each
-
-
-# Newton's error after a step is of the order of the square of that step: one as small as this, relative, was the last.
-SMALL = 1e-9
 # The widest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to what is a double.
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0
 PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a path may pass, not stay
-
-# The state y of the iteration. On the edge the second entry is the margin, elsewhere log x (log w in the SAT phase).
-LOG_Q, LOG_X, R, B, ZETA = range(5)
-
-
-# Plain loops: they compile many times faster than expressions of whole arrays, which are prepared to raise errors.
-@jit
-def assign(target, source):
-    """target[:] = source."""
-    for i in range(target.size):
-        target[i] = source[i]
-
-
-@jit
-def largest_of(res):
-    """Largest absolute value; NaN if any is."""
-    largest = 0.0
-    for i in range(res.size):
-        if not abs(res[i]) <= largest:
-            largest = abs(res[i])
-            if math.isnan(largest):
-                break
-    return largest
-
-
-class Sums(NamedTuple):
-    """Σ g λᵏ for k = 0, 1, 2, and Σ s λᵏ for k = 0, 1."""
-
-    g0: float
-    g1: float
-    g2: float
-    s0: float
-    s1: float
-
-
-@jit
-def sums(spectrum):
-    """Moments of a spectrum."""
-    g0 = g1 = g2 = s0 = s1 = 0.0
-    for i in range(spectrum.lam.size):
-        lam, g, s = spectrum.lam[i], spectrum.g[i], spectrum.s[i]
-        g0 += g
-        g1 += g * lam
-        g2 += g * lam * lam
-        s0 += s
-        s1 += s * lam
-    return Sums(g0, g1, g2, s0, s1)
-
-
-@jit_sum
-def weight_side(mode, spectrum, shift, zeta, x_hat, q_hat, r_hat, value, jac):
-    """(norm, q, x, r) from the hats and their derivatives in (ζ, x̂, q̂, r̂), with A = ζ + x̂(λ - shift)."""
-    lam, g, s = spectrum.lam, spectrum.g, spectrum.s
-    n2 = n3 = n3d = q2 = q3 = q3d = gl1 = gl2 = gl2d = gll2 = s1 = s2 = s2d = sl2 = g1 = g2 = g2d = 0.0
-    r_hat2 = r_hat * r_hat
-    for i in range(lam.size):
-        v, d = lam[i], lam[i] - shift
-        a = 1.0 / (zeta + x_hat * d)
-        gl, si, a2 = g[i] * v, s[i], a * a
-        pull = (q_hat * gl + r_hat2 * si) * a2
-        n2 += pull
-        n3 += pull * a
-        n3d += pull * a * d
-        q2 += pull * v
-        q3 += pull * v * a
-        q3d += pull * v * a * d
-        gl1 += gl * a
-        gl2 += gl * a2
-        gl2d += gl * a2 * d
-        gll2 += gl * v * a2
-        s1 += si * a
-        s2 += si * a2
-        s2d += si * a2 * d
-        sl2 += si * v * a2
-        g1 += g[i] * a
-        g2 += g[i] * a2
-        g2d += g[i] * a2 * d
-    value[0], value[1], value[2], value[3] = n2, q2, gl1, r_hat * s1
-    jac[0, 0], jac[0, 1], jac[0, 2], jac[0, 3] = -2.0 * n3, -2.0 * n3d, gl2, 2.0 * r_hat * s2
-    jac[1, 0], jac[1, 1], jac[1, 2], jac[1, 3] = -2.0 * q3, -2.0 * q3d, gll2, 2.0 * r_hat * sl2
-    jac[2, 0], jac[2, 1], jac[2, 2], jac[2, 3] = -gl2, -gl2d, 0.0, 0.0
-    jac[3, 0], jac[3, 1], jac[3, 2], jac[3, 3] = -r_hat * s2, -r_hat * s2d, 0.0, s1
-    if mode == SAT:  # the entropy of the weights, 1/L tr A⁻¹, shares the norm with the pull of the data
-        value[0] += g1 + spectrum.g_null / zeta
-        jac[0, 0] -= g2 + spectrum.g_null / zeta**2
-        jac[0, 1] -= g2d
-
-
-@jit_sum
-def norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2):
-    """The norm alone and its derivative in ζ: the first row of ``weight_side``, for the inner root search."""
-    lam, g, s, shift = spectrum.lam, spectrum.g, spectrum.s, spectrum.shift
-    n2 = n3 = g1 = g2 = 0.0
-    for i in range(lam.size):
-        a = 1.0 / (zeta + x_hat * (lam[i] - shift))
-        pull = (q_hat * g[i] * lam[i] + r_hat2 * s[i]) * a * a
-        n2 += pull
-        n3 += pull * a
-        g1 += g[i] * a
-        g2 += g[i] * a * a
-    if mode == SAT:
-        return n2 + g1 + spectrum.g_null / zeta, -2.0 * n3 - g2 - spectrum.g_null / zeta**2
-    return n2, -2.0 * n3
-
-
-@jit
-def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
-    """ζ with ‖J‖²/L = norm: the norm falls monotonically in ζ, and its inverse square root is nearly linear.
-
-    With directions that neither vary nor separate, weight put there costs nothing: ζ = 0 where the rest falls short.
-    """
-    r_hat2 = r_hat * r_hat
-    free = mode != SAT and spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0
-    if free and norm_and_slope(mode, spectrum, 0.0, x_hat, q_hat, r_hat2)[0] <= norm:
-        return 0.0
-    m = sums(spectrum)
-    total = q_hat * m.g1 + r_hat2 * m.s0
-    entropy = m.g0 + spectrum.g_null if mode == SAT else 0.0
-    lo, hi = 0.0, (entropy + math.sqrt(entropy * entropy + 4.0 * norm * total)) / (2.0 * norm)
-    zeta = guess if 0.0 < guess < hi else hi
-    for _ in range(200):
-        value, slope = norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2)
-        if value > norm:
-            lo = zeta
-        else:
-            hi = zeta
-        new = zeta + 2.0 * value / slope * (1.0 - math.sqrt(value / norm))
-        if abs(new - zeta) <= SMALL * zeta:
-            return new
-        if not lo < new < hi:
-            new = 0.5 * (lo + hi) if lo > 0.0 else 0.1 * hi
-        if hi - lo <= 4e-16 * hi:
-            return new
-        zeta = new
-    return zeta
-
-
-@jit
-def mean_force(law, kappa, c, x, mu, q):
-    """(E[f], ∂E[f]/∂μ)."""
-    if law.mean_force != 0:
-        return mean_force_at(law.mean_force, (kappa, c, x, mu, q))
-    e = expectations_at(law.expectations, (kappa, c, x, mu, q))
-    return e[0], e[3]
 
 
 @jit
@@ -209,107 +44,6 @@ def data_side(problem, kappa_shift, q, x, r, b, hats):
             hats[row, 1] += scale * e[j + 1]
             hats[row, 2] += 0.5 * scale * e[j]
             hats[row, 3] += y * scale * e[j]
-
-
-@jit
-def bias_gap(problem, kappa_shift, q, x, r, b):
-    """α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces."""
-    up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
-    down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
-    f_up, f_down = problem.alpha[0] * up[0], problem.alpha[1] * down[0]
-    return f_up - f_down, -problem.alpha[0] * up[1] - problem.alpha[1] * down[1], abs(f_up) + abs(f_down)
-
-
-@jit
-def log_step(problem, kappa_shift, q, x, r, b):
-    """Newton's step for log α₊E₊[f] = log α₋E₋[f]: forces that fall like a Gaussian have nearly even logarithms."""
-    up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
-    down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
-    if not (up[0] > 0.0 and down[0] > 0.0):
-        return math.nan
-    gap = math.log(problem.alpha[0] / problem.alpha[1]) + math.log(up[0]) - math.log(down[0])
-    return gap / (up[1] / up[0] + down[1] / down[0])
-
-
-@jit
-def solve_bias(problem, kappa_shift, q, x, r, guess):
-    """Bias with α₊E₊[f] = α₋E₋[f], where the gap rises monotonically in b; NaN where it is not found."""
-    law, weight = problem.law, problem.weight
-    b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(q)
-    step = max(s, NARROW * math.sqrt(x)) if law.easier_below else s  # the scale on which the force changes
-    # b is added to the margin and to r: what is below the last digit of these is no step
-    grain = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
-    grain = 2e-16 * (grain + law.unit)
-    up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
-    if law.saturates and abs(up - down) <= 4e-16 * up:
-        # Balanced forces that saturate (nearly every sample below its margin) fix b only through the rest.
-        middle = 0.5 * (weight[0] - weight[1]) * x + 0.5 * (problem.kappa[1] - problem.kappa[0])
-        _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
-        if slope * step < 1e-7 * size and 2.0 * up - size < 1e-7 * size:
-            return saturated_bias(problem, q, x, r, middle) if law.kinked else middle
-    # it takes long where one class pulls alone; where each step is a quadrature, such a path is given up
-    for n in range(50 if law.widest < math.inf else 400):
-        gap, slope, size = bias_gap(problem, kappa_shift, q, x, r, b)
-        if abs(gap) <= 4e-16 * size:
-            return b
-        if gap > 0.0:
-            hi = b
-        else:
-            lo = b
-        new = b - gap / slope if slope > 0.0 else math.nan
-        if n >= 30 and abs(gap) > 0.5 * size:  # steps of Newton that would never end: one class pulls alone
-            new = b + log_step(problem, kappa_shift, q, x, r, b)
-        if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b) + grain):
-            return new
-        if not (lo < new < hi and abs(new - b) <= 4.0 * step):
-            if hi == math.inf:
-                new = b + step
-            elif lo == -math.inf:
-                new = b - step
-            else:
-                new = 0.5 * (lo + hi)
-            step *= 2.0
-        if hi - lo <= 5e-16 * (abs(b) + s) + grain:
-            return new
-        b = new
-    return b if abs(gap) <= 1e-10 * size else math.nan
-
-
-@jit
-def log_deficit(t1, t2):
-    """log ∫ H(t) dt from t1 to t2: how far E[f] of a hinge is from saturation, without underflow."""
-    end = min(t2, t1 + 40.0 / max(t1, 1.0))  # H falls like exp(-t²/2): nothing is left beyond
-    top, total = log_sf(t1), 0.0
-    width = (end - t1) / 4
-    for panel in range(4):
-        for k in range(GL_NODES.size):
-            total += width * GL_WEIGHTS[k] * math.exp(log_sf(t1 + width * (panel + GL_NODES[k])) - top)
-    return top + math.log(total)
-
-
-@jit
-def saturated_bias(problem, q, x, r, b):
-    """Bias of a hinge when α₊c₊ = α₋c₋ and nearly every sample lies below its margin.
-
-    Then α₊E₊[f] = α₋E₋[f] holds to rounding over a whole interval of b. What decides is the few samples above, so
-    that the logarithms of E[c - f] are compared.
-    """
-    s = math.sqrt(q)
-    width = (problem.weight[0] * x / s, problem.weight[1] * x / s)
-    offset = math.log(problem.alpha[1] / problem.alpha[0])
-    lo, hi = -math.inf, math.inf
-    for _ in range(200):
-        up, down = (problem.kappa[0] - 0.5 * r + b) / s, (problem.kappa[1] - 0.5 * r - b) / s
-        gap = offset + log_deficit(down - width[1], down) - log_deficit(up - width[0], up)
-        if gap > 0.0:
-            hi = b
-        else:
-            lo = b
-        new = b - gap * s / (abs(up - width[0]) + abs(down - width[1]) + 1.0)
-        if abs(new - b) <= 1e-15 * (abs(b) + s):
-            return new
-        b = new if lo < new < hi else 0.5 * (lo + hi)
-    return b
 
 
 class Workspace(NamedTuple):
@@ -346,7 +80,7 @@ def evaluate(problem, spectrum, y, work, res, step):
         y[ZETA], shift = problem.ridge, 0.0
     else:
         y[ZETA] = solve_norm(mode, spectrum, problem.norm, x_hat, q_hat, r_hat, y[ZETA])
-    weight_side(mode, spectrum, shift, y[ZETA], x_hat, q_hat, r_hat, value, jac)
+    weight_side(mode, spectrum, shift, y[ZETA], (x_hat, q_hat, r_hat), value, jac)
     if not (value[1] > 0.0 and value[2] > 0.0 and math.isfinite(value[1] + value[2] + value[3])):
         return False
     if mode != RIDGE and y[ZETA] > 0.0 and not abs(value[0] - problem.norm) <= 1e-8 * problem.norm:

@@ -7,7 +7,8 @@ import numpy as np
 from .._support.validation import number, positive_int
 from ..losses import HINGE
 from ..moments._spectrum import spectrum_of
-from ._kernels import LOG_Q, UNSAT, Problem, evaluate, newton, newton_address, workspace
+from ._kernels import evaluate, newton, newton_address, workspace
+from ._problem import LOG_Q, UNSAT, Problem
 from ._solver import HUGE, sphere_start
 
 

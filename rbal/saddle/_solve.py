@@ -11,7 +11,8 @@ from .._support.warnings import convergence_warning
 from ..losses import EQUALITY, LOSSES
 from ..metrics import Metrics
 from ..moments._spectrum import spectrum_of
-from ._kernels import RIDGE, UNSAT, newton_address
+from ._kernels import newton_address
+from ._problem import RIDGE, UNSAT
 from ._walks import COLUMNS, N_COLUMNS, Question, Walks, walk, walk_parallel
 
 MODELS = ("perceptron", "svm")
@@ -268,7 +269,7 @@ def _checked(moments, asked, kappa, lam, model, loss, accuracy):
         0.0 if lam is None else lam,
     )
     mode = RIDGE if model == "svm" else UNSAT
-    return spectrum, point, Question(mode, law.laws, float(spectrum.Q), fit_bias, tol, max_iter, newton_address())
+    return spectrum, point, Question(mode, *law.tables, float(spectrum.Q), fit_bias, tol, max_iter, newton_address())
 
 
 def _warn_unless(converged):

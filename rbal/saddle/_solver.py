@@ -7,23 +7,10 @@ import numpy as np
 from .._support.gauss import jit
 from ..losses._record import force_at
 from ..moments import Spectrum
-from ._kernels import (
-    EDGE,
-    LOG_Q,
-    LOG_X,
-    RIDGE,
-    SAT,
-    UNSAT,
-    ZETA,
-    B,
-    Problem,
-    R,
-    assign,
-    data_side,
-    newton_at,
-    solve_bias,
-    sums,
-)
+from ._bias import solve_bias
+from ._kernels import data_side, newton_at
+from ._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign
+from ._weights import sums
 
 COLLAPSED = 2  # a phase beside UNSAT and SAT: no weights lower the loss
 

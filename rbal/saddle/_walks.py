@@ -8,8 +8,9 @@ from numba import prange
 
 from .._support.gauss import cdf, jit
 from .._support.jit import compiled
-from ..losses._record import mean_loss_at
-from ._kernels import LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, data_side
+from ..losses._record import law_of, mean_loss_at
+from ._kernels import data_side
+from ._problem import LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
 from ._solver import (
     COLLAPSED,
     FEW,
@@ -122,15 +123,23 @@ def report(problem, spectrum, phase, ok, y, out):
 
 
 class Question(NamedTuple):
-    """What is the same at all points of a walk: UNSAT or RIDGE, the laws of the loss, the norm, the accuracy."""
+    """What is the same at all points of a walk: UNSAT or RIDGE, the tables of the loss, the norm, the accuracy."""
 
     mode: int
-    laws: tuple
+    calls: np.ndarray
+    traits: np.ndarray
     norm: float
     fit_bias: bool
     tol: float
     max_iter: int
     newton: int
+
+
+@jit
+def laws(question):
+    """Laws of the loss, of its SAT phase and of the surface between the phases."""
+    calls, traits = question.calls, question.traits
+    return law_of(calls, traits, 0), law_of(calls, traits, 1), law_of(calls, traits, 2)
 
 
 @jit
@@ -140,7 +149,7 @@ def walk(question, spectrum, points, y, phase, out):
     y and phase are the state and the phase to start from (-1: from none), and then those of the last point: y in
     place, the phase as what is returned.
     """
-    law, sat, edge = question.laws
+    law, sat, edge = laws(question)
     for j in range(points.shape[0]):
         kappa, ridge = points[j, 0], points[j, 5]
         alpha, weight = (points[j, 1], points[j, 2]), (points[j, 3], points[j, 4])
@@ -187,7 +196,7 @@ def walk_parallel(question, spectrum, walks, which, steps, alone):
 def edges(question, spectrum, alphas, out):
     """Critical margins. Rows of alphas: α₊, α₋; rows of out: κ_c, q, r, b, residual."""
     y = np.empty(5)
-    _, sat, edge = question.laws
+    _, sat, edge = laws(question)
     for j in range(alphas.shape[0]):
         alpha = (alphas[j, 0], alphas[j, 1])
         problem = Problem(

@@ -24,7 +24,7 @@ def _round_up(value, base=1.25):
 class MarginsExplorer(DataExplorer):
     """Scores of both classes, a threshold, and what follows from it."""
 
-    def __init__(self, data, kappa, alpha_pos, alpha_neg, separation, threshold, phi_pos, fit_bias):
+    def __init__(self, data, kappa, alpha_pos, alpha_neg, separation, *, threshold, phi_pos, fit_bias):
         controls = {
             "kappa": margin_slider(kappa),
             "alpha_pos": size_slider("alpha_pos", "positives α⁺", alpha_pos),
@@ -335,7 +335,8 @@ def margins(
     -------
     Explorer
     """
-    return MarginsExplorer(data, kappa, alpha_pos, alpha_neg, separation, threshold, phi_pos, fit_bias).start()
+    options = {"threshold": threshold, "phi_pos": phi_pos, "fit_bias": fit_bias}
+    return MarginsExplorer(data, kappa, alpha_pos, alpha_neg, separation, **options).start()
 
 
 def phases(data="ising", *, kappa=0.5, alpha_pos=0.5, alpha_neg=1.5, separation=None):

@@ -29,7 +29,7 @@ def classes_of(kind, L, separation):
 class SimulateExplorer(Explorer):
     """A curve of the theory, and dots of perceptrons trained on the spot."""
 
-    def __init__(self, data, kappa, alpha, separation, rho_pos, L, metric, trials, seed):
+    def __init__(self, data, kappa, alpha, separation, rho_pos, *, L, metric, trials, seed):
         self._rng = np.random.default_rng(seed)
         self.trials = {}  # setting -> class sizes -> order parameters of every perceptron
         labels = {label: name for name, (label, _) in choices().items()}
@@ -218,4 +218,6 @@ def simulate(data="ising", *, kappa=1.0, alpha=4.0, separation=1.0, rho_pos=0.3,
     Explorer
         ``train.click()`` is the button; ``trials`` holds the order parameters of all perceptrons.
     """
-    return SimulateExplorer(data, kappa, alpha, separation, rho_pos, L, metric, trials, seed).start()
+    return SimulateExplorer(
+        data, kappa, alpha, separation, rho_pos, L=L, metric=metric, trials=trials, seed=seed
+    ).start()

@@ -210,7 +210,7 @@ def test_bad_tables(X, y, says):
     ("options", "says"),
     [
         ({"metric": "accuracy"}, "metric must be one of"),
-        ({"loss": "square"}, "loss must be one of"),
+        ({"loss": "cube"}, "loss must be one of"),
         ({"C": 0.0}, r"C must be >= 1e-10 and <= 1e\+10, got 0"),
         ({"C": 1e-300}, r"C must be >= 1e-10 and <= 1e\+10, got 1e-300"),
         ({"random_state": -1}, "random_state must be an integer >= 0, a Generator or None, got -1"),
@@ -271,7 +271,7 @@ def test_predictions_are_what_trained_classifiers_score(loss, metric):
         row = []
         for weight in (None, "balanced"):
             clf = learner(loss, C, weight).fit(X, y)
-            w, b = clf.coef_[0], clf.intercept_[0]
+            w, b = clf.coef_.ravel(), np.ravel(clf.intercept_)[0]
             m = rbal.Metrics(w @ w, w.sum() * 2.5 / np.sqrt(D), -(b + 0.5 * w.sum() * 2.5 / np.sqrt(D)))
             row.append(m.ba() if metric == "ba" else m.f1(n_pos / len(y)))
         found.append(row)

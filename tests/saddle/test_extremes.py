@@ -106,9 +106,9 @@ def test_forces_of_the_sat_phase_where_scores_hardly_vary(q, kappa, mu):
     w = 0.7
     h, excess = naive.inverse_mills(np.array((kappa - mu) / np.sqrt(w)))
     expected = [h / np.sqrt(w), h * h / w, h * excess / w]
-    got = inequality(kappa, w, mu, q)
+    got = inequality(kappa, 1.0, w, mu, q)
     np.testing.assert_allclose(got[:3], expected, rtol=1e-5 if q > 1e-20 else 1e-12)
-    np.testing.assert_allclose(inequality_force(kappa, w, mu, q), (got[0], got[3]), rtol=1e-12)
+    np.testing.assert_allclose(inequality_force(kappa, 1.0, w, mu, q), (got[0], got[3]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [1e-10, 1e-50, 1e-300])
@@ -439,7 +439,7 @@ def test_a_descent_in_pieces_is_the_same(monkeypatch, kappa):
     found = []
     for pieces in (one_by_one, at_once):
         monkeypatch.setattr(parallel, "pieces", pieces)
-        found.append(_descent.descend(problem.X, problem.y, problem.c, problem.kappa, *start, 2000))
+        found.append(_descent.descend(problem.samples, *start, 2000))
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
     assert found[0][-1] > 10

@@ -11,8 +11,8 @@ from rbal._support import gauss
 from rbal.losses import EQUALITY, HINGE, INEQUALITY, LOGISTIC, LOSSES, SQUARE, SQUARED_HINGE
 from rbal.losses._record import NO_LAW
 from rbal.moments import Spectrum
-from rbal.saddle import _kernels, _solver, _walks
-from rbal.saddle._kernels import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
+from rbal.saddle import _bias, _kernels, _solver, _walks, _weights
+from rbal.saddle._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
 
 
 def system(n=5, seed=0, constant=0):
@@ -90,7 +90,7 @@ def test_weight_side(mode, k_hat, constant):
     hats = (k_hat, 1.3, 0.8, 0.6)
     zeta = k_hat + hats[1] * spectrum.shift
     value, jac = np.empty(4), np.empty((4, 4))
-    _kernels.weight_side(mode, spectrum, spectrum.shift, zeta, *hats[1:], value, jac)
+    _weights.weight_side(mode, spectrum, spectrum.shift, zeta, tuple(hats[1:]), value, jac)
 
     def dense(z, x_hat, q_hat, r_hat):
         return naive.weight_side(C, delta, L, z - x_hat * spectrum.shift, x_hat, q_hat, r_hat, mode == SAT)
@@ -104,8 +104,8 @@ def test_weight_side(mode, k_hat, constant):
 def test_norm_and_slope(mode):
     spectrum, *_ = system(constant=1)
     value, jac = np.empty(4), np.empty((4, 4))
-    _kernels.weight_side(mode, spectrum, spectrum.shift, 0.4, 1.3, 0.8, 0.6, value, jac)
-    got = _kernels.norm_and_slope(mode, spectrum, 0.4, 1.3, 0.8, 0.36)
+    _weights.weight_side(mode, spectrum, spectrum.shift, 0.4, (1.3, 0.8, 0.6), value, jac)
+    got = _weights.norm_and_slope(mode, spectrum, 0.4, 1.3, 0.8, 0.36)
     np.testing.assert_allclose(got, (value[0], jac[0, 0]), rtol=1e-13)
 
 
@@ -114,7 +114,7 @@ def test_norm_and_slope(mode):
 def test_solve_norm(norm, mode, guess):
     # The larger the norm, the closer k̂ to -x̂ λ_min: from any guess, the root that brentq finds.
     spectrum, C, delta, L = system()
-    zeta = _kernels.solve_norm(mode, spectrum, norm, 1.3, 0.8, 0.6, guess)
+    zeta = _weights.solve_norm(mode, spectrum, norm, 1.3, 0.8, 0.6, guess)
     k_hat = naive.solve_norm(C, delta, L, norm, 1.3, 0.8, 0.6, mode == SAT)
     assert zeta == pytest.approx(k_hat + 1.3 * spectrum.shift, rel=1e-10)
 
@@ -123,8 +123,8 @@ def test_solve_norm_beside_constant_features():
     # Weight on constant features is free: the norm is an upper bound, and k̂ = 0 where it is slack.
     spectrum, C, delta, L = system(constant=2)
     slack = naive.weight_side(C[:5, :5], delta[:5], L, 0.0, 1.3, 0.8, 0.6)[0]
-    assert _kernels.solve_norm(UNSAT, spectrum, 1.01 * slack, 1.3, 0.8, 0.6, 1.0) == 0.0
-    zeta = _kernels.solve_norm(UNSAT, spectrum, 0.5 * slack, 1.3, 0.8, 0.6, 1.0)
+    assert _weights.solve_norm(UNSAT, spectrum, 1.01 * slack, 1.3, 0.8, 0.6, 1.0) == 0.0
+    zeta = _weights.solve_norm(UNSAT, spectrum, 0.5 * slack, 1.3, 0.8, 0.6, 1.0)
     assert zeta == pytest.approx(naive.solve_norm(C, delta, L, 0.5 * slack, 1.3, 0.8, 0.6), rel=1e-10)
 
 
@@ -181,8 +181,8 @@ def test_data_side_derivatives(mode, loss, x):
 @pytest.mark.parametrize("loss", [HINGE, SQUARE, INEQUALITY])
 def test_solve_bias(loss, alpha, guess):
     p = problem(loss=loss, alpha=alpha)
-    got = _kernels.solve_bias(p, 0.0, 0.8, 0.6, 0.7, guess)
-    gap, slope, size = _kernels.bias_gap(p, 0.0, 0.8, 0.6, 0.7, got)
+    got = _bias.solve_bias(p, 0.0, 0.8, 0.6, 0.7, guess)
+    gap, slope, size = _bias.bias_gap(p, 0.0, 0.8, 0.6, 0.7, got)
     assert abs(gap) <= 1e-14 * size + 1e-14 * slope
     assert slope >= 0.0
     if guess == 0.0:
@@ -192,8 +192,8 @@ def test_solve_bias(loss, alpha, guess):
 
 def test_bias_gap_slope():
     p = problem()
-    _, slope, size = _kernels.bias_gap(p, 0.0, 0.8, 0.6, 0.7, 0.2)
-    assert slope == pytest.approx(naive.central(lambda b: _kernels.bias_gap(p, 0.0, 0.8, 0.6, 0.7, b)[0], 0.2, 0.01))
+    _, slope, size = _bias.bias_gap(p, 0.0, 0.8, 0.6, 0.7, 0.2)
+    assert slope == pytest.approx(naive.central(lambda b: _bias.bias_gap(p, 0.0, 0.8, 0.6, 0.7, b)[0], 0.2, 0.01))
     forces = [p.alpha[k] * naive_force(HINGE, p, k, 0.8, 0.6, 0.7, 0.2)[0] for k in range(2)]
     assert size == pytest.approx(sum(forces))
 
@@ -206,14 +206,14 @@ def test_log_deficit(t1, t2):
     end = min(t2, t1 + 60.0 / max(t1, 1.0))
     top = log_ndtr(-t1)
     area = naive.quadrature(lambda t: np.exp(log_ndtr(-t) - top), np.linspace(t1, end, 20))[0]
-    assert _kernels.log_deficit(t1, t2) == pytest.approx(top + np.log(area), rel=1e-12, abs=1e-9)
+    assert _bias.log_deficit(t1, t2) == pytest.approx(top + np.log(area), rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize(("alpha", "weight"), [((2.0, 2.0), (1.0, 1.0)), ((0.5, 3.0), (6.0, 1.0))])
 def test_saturated_bias(alpha, weight):
     # Where the forces are not yet saturated the usual equation has a root, and this is it.
     p = problem(alpha=alpha, weight=weight, kappa=3.0)
-    got = _kernels.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
+    got = _bias.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
     expected = naive.solve_bias(lambda k, b: naive_force(HINGE, p, k, 0.8, 0.6, 0.4, b)[0], alpha)
     assert got == pytest.approx(expected, abs=1e-9)
 
@@ -221,15 +221,15 @@ def test_saturated_bias(alpha, weight):
 def test_saturated_bias_where_nothing_else_works():
     # κ = 40 standard deviations: E[f] = c to all digits; with equal weights the classes are mirror images, b = 0.
     p = problem(alpha=(2.0, 2.0), weight=(1.0, 1.0), kappa=40.0)
-    assert _kernels.saturated_bias(p, 0.8, 0.6, 0.4, 0.0) == pytest.approx(0.0, abs=1e-12)
-    assert _kernels.solve_bias(p, 0.0, 0.8, 0.6, 0.4, 3.0) == pytest.approx(0.0, abs=1e-12)
+    assert _bias.saturated_bias(p, 0.8, 0.6, 0.4, 0.0) == pytest.approx(0.0, abs=1e-12)
+    assert _bias.solve_bias(p, 0.0, 0.8, 0.6, 0.4, 3.0) == pytest.approx(0.0, abs=1e-12)
     # with c = (6, 1) both classes end as far above their bands: b is near (c₊ - c₋)x/2, off by log(6)·s/40-ish
     p = problem(alpha=(0.5, 3.0), weight=(6.0, 1.0), kappa=40.0)
-    b = _kernels.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
+    b = _bias.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
     s, deficits = math.sqrt(0.8), []
     for k, y in enumerate((1.0, -1.0)):
         t = (40.0 - 0.2 + y * b) / s
-        deficits.append(math.log(p.alpha[k]) + _kernels.log_deficit(t - p.weight[k] * 0.6 / s, t))
+        deficits.append(math.log(p.alpha[k]) + _bias.log_deficit(t - p.weight[k] * 0.6 / s, t))
     assert deficits[0] == pytest.approx(deficits[1], abs=1e-9)
     assert abs(b - 0.5 * 5.0 * 0.6) < 0.1
 
@@ -396,7 +396,8 @@ def test_walk_solves_point_after_point():
     out = np.empty((3, _walks.N_COLUMNS))
     y = np.empty(5)
     sphere, ridge = (
-        _walks.Question(mode, HINGE.laws, 1.0, True, 1e-10, 100, _kernels.newton_address()) for mode in (UNSAT, RIDGE)
+        _walks.Question(mode, *HINGE.tables, 1.0, True, 1e-10, 100, _kernels.newton_address())
+        for mode in (UNSAT, RIDGE)
     )
     phase = _walks.walk(sphere, spectrum, points[:2], y, -1, out[:2])
     _walks.walk(ridge, spectrum, points[2:], np.empty(5), -1, out[2:])

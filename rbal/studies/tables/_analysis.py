@@ -23,7 +23,7 @@ def listed(folder=None):
 
 
 def remedies(measured, foreseen):
-    """Balanced accuracy of every remedy and of the advice followed, fold by fold."""
+    """Balanced accuracy of every remedy and of the advice followed, one row a fold, from what :func:`load` gives."""
     found = measured[list(REMEDIES)].copy()
     found["best mix"] = foreseen["measured, trained"].fillna(found["oversampling"])
     found["best mix, tuned"] = foreseen["measured, moved"].fillna(found["oversampling, tuned"])
@@ -33,13 +33,13 @@ def remedies(measured, foreseen):
 
 
 def centre(found):
-    """Mean over the folds of each table, and its standard error."""
+    """Mean of each column over the folds of a table, and its standard error: two frames of one row a table."""
     parts = found.groupby(level=["table", "minority"], sort=False)
     return parts.mean(), parts.std().div(np.sqrt(parts.size()), axis=0)
 
 
 def holds(predicted, low, high, measured, error=0.0):
-    """Whether an interval holds what was measured, which has a standard error of its own."""
+    """Whether intervals hold what was measured, which has a standard error of its own; all of shape (n,)."""
     side = np.where(measured > predicted, high - predicted, predicted - low)
     return np.hypot(side, ndtri(0.5 + 0.5 * LEVEL) * error) + DIGIT >= np.abs(measured - predicted)
 

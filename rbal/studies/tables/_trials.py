@@ -144,7 +144,7 @@ def widened(rng, table, minority, repeat, fold):
 
 
 def weights(y, name, mixing, dice):
-    """What a remedy makes of a training set, as sample weights: a row that is there twice has weight 2."""
+    """What a remedy makes of a training set of labels y, (n,) of ±1: (n,) weights, 2 for a row that is there twice."""
     if name == "as is":
         return np.ones(len(y))
     if name == "class weights":
@@ -162,7 +162,11 @@ def gaussian(scores, y):
 
 
 def tuned(scores, y):
-    """Threshold of the best balanced accuracy, midway between two scores."""
+    """Threshold of the best balanced accuracy, midway between two scores; scores and labels ±1 have shape (n,).
+
+    The lowest of those that are equally good, where :func:`rbal.metrics.best_threshold` takes the widest gap: the
+    stored results were made with it.
+    """
     order = np.argsort(scores)
     steps = np.where(y[order] > 0, -1.0 / np.sum(y > 0), 1.0 / np.sum(y < 0))
     gain = np.cumsum(steps)  # of a threshold above each score, over one below them all
@@ -177,7 +181,7 @@ def middle(scores, y):
 
 
 def unseen(X, y, weight, split):
-    """Scores of rows by classifiers that did not see them; a row of weight 0 is scored too."""
+    """Scores, (n,), of rows X, (n, D), by classifiers that did not see them; a row of weight 0 is scored too."""
     return cross_val_predict(learner(), X, y, cv=split, method="decision_function", params={"sample_weight": weight})
 
 
