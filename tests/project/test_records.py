@@ -190,11 +190,9 @@ def test_a_remedy_is_known_to_the_pipeline(remedy, table):
     expected = SVC(kernel="linear", class_weight=weights).fit(Z, y).decision_function(Z)
     np.testing.assert_allclose(pipeline.decision_function(X), expected, atol=1e-6)
     # labels that were read as text may be numbers in the table that is fitted
-    numbers = np.where(y == "ill", 1, 0)
     advice.data.positive, advice.data.negative = "1", "0"
-    np.testing.assert_allclose(
-        np.abs(advice.pipeline(0).fit(X, numbers).decision_function(X)), np.abs(expected), atol=1e-6
-    )
+    fitted = advice.pipeline(0).fit(X, np.where(y == "ill", 1, 0))
+    np.testing.assert_allclose(fitted[-1].class_weight_, roots(40, 200)[::-1])  # of 0 and 1
 
 
 # ---- a loss
