@@ -195,4 +195,4 @@ def test_a_remedy_is_known_to_the_pipeline(remedy, table):
     np.testing.assert_allclose(fitted[-1].class_weight_, roots(40, 200)[::-1])  # of 0 and 1
 
 
-# ---- a loss
+# ---- a loss: test_record_of_a_loss.py
