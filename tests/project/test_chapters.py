@@ -10,7 +10,6 @@ import pytest
 
 CHAPTERS = sorted(Path(__file__).resolve().parents[2].joinpath("notebooks").glob("*.md"))
 LONGEST, MEDIAN = 25, 6  # non-blank lines
-KEY_NUMBERS = "nbval-check-output"  # compared with a reference that holds their source: left as it is, however long
 
 
 @functools.cache
@@ -24,9 +23,8 @@ def lines(cell):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_no_cell_is_long(chapter):
-    own = [cell for cell in cells(chapter) if KEY_NUMBERS not in cell.metadata.get("tags", [])]
-    assert own
-    assert not [cell.source for cell in own if lines(cell) > LONGEST]
+    assert cells(chapter)
+    assert not [cell.source for cell in cells(chapter) if lines(cell) > LONGEST]
 
 
 def test_most_cells_are_short():
