@@ -32,11 +32,36 @@ def seed(text):
     return int(text)
 
 
+class Names:
+    """Names of records, looked up only when one is given or listed: for anything else the command imports nothing."""
+
+    def __init__(self, of):
+        self.of = of
+
+    def __iter__(self):
+        return iter(self.of())
+
+    def __contains__(self, name):
+        return name in self.of()
+
+
+def losses():
+    """Names of the losses that can be trained."""
+    from .losses import trained
+
+    return trained()
+
+
+def metrics():
+    """Names of the metrics that can count."""
+    from .metrics._records import goals
+
+    return goals()
+
+
 def parser():
     """Parser of the command line."""
     from . import __version__
-    from .losses import trained
-    from .metrics._records import goals
 
     main = argparse.ArgumentParser(prog="rbal", description="Learning from imbalanced classes.")
     main.add_argument("--version", action="version", version=f"rbal {__version__}")
@@ -53,10 +78,10 @@ def parser():
     add("table", help="CSV file with a header (also .gz), or Parquet")
     add("--label", required=True, metavar="COLUMN", help="column with the two labels")
     add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
-    add("--metric", default="ba", choices=goals(), help="what counts (ba)")
+    add("--metric", default="ba", choices=Names(metrics), metavar="NAME", help="what counts: %(choices)s (ba)")
     add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
     add("--C", type=float, default=1.0, help="inverse ridge of the classifier, as in scikit-learn (1)")
-    add("--loss", default="hinge", choices=trained(), help="of the classifier (hinge)")
+    add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
     add("--categorical", nargs="+", default=[], metavar="COLUMN", help="columns of numbers that are categories")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     add(

@@ -45,6 +45,12 @@ def path(tmp_path_factory):
     return path
 
 
+def test_help_imports_nothing_heavy():
+    code = "import sys; from rbal import cli; cli.parser().format_help(); print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT).split()
+    assert not {"numpy", "scipy", "numba", "sklearn", "pandas"} & set(loaded)
+
+
 # ---- what it prints
 
 
