@@ -53,7 +53,7 @@ def parser():
     add("table", help="CSV file with a header (also .gz), or Parquet")
     add("--label", required=True, metavar="COLUMN", help="column with the two labels")
     add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
-    add("--metric", default="ba", choices=goals(), help="what counts (ba)")
+    add("--metric", default="ba", choices=goals(), help="metric to optimise (ba)")
     add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
     add("--C", type=float, default=1.0, help="inverse ridge of the classifier, as in scikit-learn (1)")
     add("--loss", default="hinge", choices=trained(), help="of the classifier (hinge)")

@@ -34,6 +34,6 @@ def dots(ax, x, trials, **kwargs):
     """
     trials = np.asarray(trials, float)
     if trials.ndim != 2 or len(trials) < 2:
-        raise ValueError(f"trials must have at least two rows, one a simulation, got shape {trials.shape}")
+        raise ValueError(f"trials must have at least two rows, one per simulation, got shape {trials.shape}")
     error = trials.std(axis=0, ddof=1) / np.sqrt(len(trials))
     return ax.errorbar(x, trials.mean(axis=0), error, fmt="o", **kwargs)

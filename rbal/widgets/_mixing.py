@@ -143,7 +143,7 @@ class MixingExplorer(DataExplorer):
         under, over = c["value"][0], c["value"][-1]
         self.summary.value = (
             f"{label}: {under:.4f} undersampled, {over:.4f} oversampled, {c['best_value']:.4f} at the best mixing, "
-            f"{c['best_mixing']:.3f}; {c['as_is']:.4f} with the set as it is."
+            f"{c['best_mixing']:.3f}; {c['as_is']:.4f} without resampling."
         )
 
 

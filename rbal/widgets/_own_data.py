@@ -125,7 +125,7 @@ class OwnDataExplorer(Explorer):
     def _update(self):
         self._clear()
         if self.table is None:
-            self.summary.value = "Choose a table with a header, one row a sample, and a column with two labels."
+            self.summary.value = "Choose a table with a header, one row per sample, and a column with two labels."
             return
         try:
             self._ask()

@@ -50,7 +50,7 @@ class SimulateExplorer(Explorer):
                 options=labels, value=one_of("metric", metric, tuple(labels.values())), description="metric", **look
             ),
             "repeats": IntSlider(
-                int(number("trials", trials, 1, 50)), min=1, max=50, description="perceptrons a click", **look
+                int(number("trials", trials, 1, 50)), min=1, max=50, description="perceptrons per click", **look
             ),
         }  # fmt: skip
         self.train = Button(
