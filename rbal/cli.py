@@ -26,7 +26,7 @@ that theory and data disagree."""
 
 
 def seed(text):
-    """A seed from the command line."""
+    """Parse a seed from the command line."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be an integer >= 0, got {text!r}")
     return int(text)
@@ -60,7 +60,7 @@ def metrics():
 
 
 def parser():
-    """Parser of the command line."""
+    """Return the parser of the command line."""
     from . import __version__
 
     main = argparse.ArgumentParser(prog="rbal", description="Learning from imbalanced classes.")
@@ -115,7 +115,7 @@ def parser():
 
 
 def main(arguments=None):
-    """Run the command; returns its exit code."""
+    """Run the command and return its exit code."""
     chosen = parser().parse_args(arguments)
     try:
         return advise(chosen)
@@ -128,7 +128,7 @@ def main(arguments=None):
 
 
 def advise(chosen):
-    """The command ``rbal advise``."""
+    """Run ``rbal advise`` and return its exit code."""
     from .advice import advise_file
     from .advice._report import clean, text
 
@@ -154,7 +154,7 @@ def advise(chosen):
 
 
 def check_output(path, table):
-    """Refuse to write where the table is, by whatever name, or where nothing can be written."""
+    """Raise an error if the page would replace the table, under any of its names, or cannot be written."""
     if os.path.exists(path) and os.path.exists(table) and os.path.samefile(path, table):
         raise ValueError(f"--html {path} is the table itself: give another file to write to")
     folder = os.path.dirname(os.path.abspath(path))
@@ -165,11 +165,11 @@ def check_output(path, table):
 
 
 def write(path, page):
-    """Write a page as a whole or not at all."""
+    """Write a page completely or not at all."""
     from ._support.files import replacing
 
-    path = os.path.realpath(path)  # a link stays one
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe, a terminal
+    path = os.path.realpath(path)  # replace the target of a link, not the link
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a terminal cannot be replaced
         with open(path, "w", encoding="utf-8") as file:
             file.write(page)
         return

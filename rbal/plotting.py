@@ -1,4 +1,4 @@
-"""One look for every figure: theory as lines, simulations as dots with error bars, white ground."""
+"""The style of every figure: theory as lines, simulations as dots with error bars, white background."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ def use_style():
 
 
 def dots(ax, x, trials, **kwargs):
-    """Mean over trials with its standard error.
+    """Draw the mean over trials with its standard error.
 
     Parameters
     ----------
     ax : matplotlib Axes
     x : (n,) array
     trials : (n_trials, n) array
-        One row a simulation.
+        One row per simulation.
     **kwargs
         Passed on to ``ax.errorbar``.
 
@@ -34,6 +34,6 @@ def dots(ax, x, trials, **kwargs):
     """
     trials = np.asarray(trials, float)
     if trials.ndim != 2 or len(trials) < 2:
-        raise ValueError(f"trials must have at least two rows, one a simulation, got shape {trials.shape}")
+        raise ValueError(f"trials must have at least two rows, one per simulation, got shape {trials.shape}")
     error = trials.std(axis=0, ddof=1) / np.sqrt(len(trials))
     return ax.errorbar(x, trials.mean(axis=0), error, fmt="o", **kwargs)

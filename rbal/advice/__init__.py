@@ -1,4 +1,4 @@
-"""What to do with an imbalanced table: the theory, fed with its moments, predicts every remedy.
+"""Advise what to do with an imbalanced table, for which the theory predicts every remedy from its moments.
 
 :func:`rbal.advise` measures the class statistics of a table without the optimism of small samples, solves the saddle
 point of the user's classifier under each remedy, and says which one to take, how sure that is, and when not to believe

@@ -1,4 +1,4 @@
-"""The question, its checks, and the answer."""
+"""The functions that give advice, the checks of their arguments, and the Advice that they return."""
 
 from dataclasses import dataclass, field
 
@@ -11,44 +11,44 @@ from . import _page, _report, _table
 from ._judgement import predict, verify
 from ._remedies import Setting
 
-C_RANGE = 1e-10, 1e10  # beyond it nothing changes but rounding
+C_RANGE = 1e-10, 1e10  # outside, only rounding errors change
 
 
 @dataclass
 class Advice:
-    """What :func:`rbal.advise` found.
+    """The advice that :func:`rbal.advise` returns.
 
     Attributes
     ----------
     table : pandas.DataFrame
-        One row a remedy, index (strategy, threshold). Columns: ``predicted`` value of the metric, its interval ``low``
-        to ``high``, the standard deviation ``scatter`` that the noise of the sample alone gives it, how far it is
+        One row per remedy, index (strategy, threshold). Columns: ``predicted`` value of the metric, its interval
+        ``low`` to ``high``, the standard deviation ``scatter`` due to the noise of the sample alone, how far it is
         ``behind`` the best remedy and the standard ``error`` of that, whether it is ``as_good`` as the best within that
         error, ``tpr``, ``tnr``, ``auc`` and ``mixing`` (NaN where nothing is sampled). After a check also ``measured``,
         its standard error ``measured_error``, and ``expected``: the prediction at the size of the training folds, to be
         compared with it.
     best : (str, str)
-        Row of the remedy that is recommended: the simplest of those predicted to be within 0.02 of the best, which is
-        what predictions err by on real tables; or what the check found to be best, where it does not bear them out.
+        Row of the recommended remedy: the simplest of those predicted to be within 0.02 of the best, the error of
+        predictions on real tables; or the best in the check, if the check contradicts the prediction.
     metric : str
-        What counts.
+        Name of the metric.
     mixing, mixing_low, mixing_high : float
         Best mixture of under- and oversampling at the trained threshold, 0 under and 1 over, and the range that is
         within one standard error of it.
     notes : list of str
-        What was recognised or left out when the table was read, and where the theory does not apply, or hardly.
+        What was recognised or left out when the table was read, and where the theory hardly applies.
     confidence : {"high", "moderate", "low"}
-        In the recommendation. A check takes it up one step where all remedies together are within 0.03 of what was
-        expected, with an error no larger than that; down one step where they are not; and to low where it disagrees.
+        Confidence in the recommendation. A check raises it one step if the mean over all remedies is within 0.03 of
+        what was expected, with an error no larger than that; lowers it one step if not; and sets it to low if it
+        disagrees.
     agrees : bool or None
         Whether the check agrees with the theory; None without a check.
     offset, offset_error : float or None
-        Measured less expected, as the mean over all remedies, and its standard error; None without a check. Remedies
-        share rows and folds, so that what they are off by together is judged as one number.
+        Mean over all remedies of measured minus expected, and its standard error; None without a check.
     curve : pandas.DataFrame
         Predicted metric against the mixing, with its interval.
     data : object
-        What was read: sizes, columns, what was imputed and dropped.
+        The table that was read: sizes, columns, what was imputed and dropped.
     setting : object
         The classifier and the metric.
     moments : Spectrum
@@ -75,7 +75,7 @@ class Advice:
     level: float = 0.9
 
     def explain(self):
-        """Recommendation, its reason and its confidence, in plain words.
+        """Return the recommendation, its reason and its confidence, in plain words.
 
         Returns
         -------
@@ -98,9 +98,9 @@ class Advice:
         return _report.plot(self, axes)
 
     def sampler(self, random_state=None):
-        """Sampler of the recommended remedy, ready for a pipeline of imbalanced-learn.
+        """Return the sampler of the recommended remedy, for a pipeline of imbalanced-learn.
 
-        Where the remedy is class weights or the threshold alone, it leaves the samples as they are.
+        If the remedy is class weights or a threshold alone, the sampler leaves the samples unchanged.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Advice:
         return sampler(self.table.loc[self.best, "mixing"], random_state)
 
     def pipeline(self, random_state=None):
-        """The recommended classifier, not yet fitted: columns coded, sampler, learner, and threshold where it is moved.
+        """Return the recommended classifier, not yet fitted: coding, sampler, learner, and threshold if it is moved.
 
         Parameters
         ----------
@@ -126,14 +126,14 @@ class Advice:
         Returns
         -------
         estimator
-            Of scikit-learn and imbalanced-learn, for tables like the one the advice is about.
+            It takes tables like the one that the advice is about.
         """
         from ._pipeline import pipeline
 
         return pipeline(self, random_state)
 
     def to_json(self):
-        """Everything as one JSON object.
+        """Return the whole advice as one JSON object.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class Advice:
         return _report.to_json(self)
 
     def to_html(self):
-        """A report in one page that needs nothing else, neither files nor the network.
+        """Return a report as one HTML page that needs no other files and no network.
 
         Returns
         -------
@@ -173,20 +173,20 @@ def advise(
     random_state=0,
     progress=True,
 ):
-    """Advice on the class imbalance of a table, for a linear classifier.
+    """Advise what to do about the class imbalance of a table, for a linear classifier.
 
     Parameters
     ----------
     X : (n, L) array, DataFrame or sparse matrix
         Features, as an array or as a frame of pandas, polars or pyarrow. Columns of a frame that hold no numbers are
-        categorical, and become one indicator a level. Missing values, and masked ones of a masked array, are imputed
+        categorical, and become one indicator per level. Missing values, and masked ones of a masked array, are imputed
         (mean, most frequent level); constant columns are left out, and so are a first column that counts the rows and
         a column that tells the label of every row; all this is reported.
     y : (n,) array or series
         Two labels of any type.
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
-        What counts: balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve,
-        the mean cost of an error, or what else is registered in :data:`rbal.metrics.METRICS`.
+        Balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, mean cost, or
+        another goal in :data:`rbal.metrics.METRICS`.
     C : float
         Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
@@ -204,16 +204,16 @@ def advise(
     check : bool
         Whether to train the classifier on the data too, by repeated stratified cross-validation.
     folds, repeats : int
-        Of the check.
+        Folds of the cross-validation, and how often it is repeated.
     draws : int, optional
-        Draws of the moments behind the intervals: 128, and 32 for the logistic loss, which has no closed forms. They
-        are spread evenly, and their number is rounded up to a power of two.
+        Draws of the moments behind the intervals, rounded up to a power of two. By default 128, or 32 for the logistic
+        loss, which has no closed forms.
     level : float
         Coverage of the intervals.
     model_error : float, optional
-        What real classes do to the theory, beside the noise of a sample: the standard deviation of the logarithm of the
-        factor by which it misjudges their distance. By default that of real tables, 0.33 with 25 rows of the rarer
-        class and 0.20 with many; 0 is for Gaussian classes with one covariance.
+        Error of the theory on real classes: the standard deviation of the logarithm of the factor by which it misjudges
+        their distance. By default that of real tables, 0.33 with 25 rows of the rarer class and 0.20 with many; 0 is
+        for Gaussian classes with one covariance.
     n_jobs : int, optional
         Workers of the check, as in joblib; by default all cores.
     random_state : int
@@ -227,11 +227,11 @@ def advise(
 
     Notes
     -----
-    Predicted is the mean over training sets of this size of the metric on new data. Its interval has two parts: the
+    The prediction is the metric on new data, averaged over training sets of this size. Its interval has two parts: the
     class statistics are estimated from the rows at hand, and real classes are not quite those of the theory
-    (``model_error``, found on real tables with a linear SVM and balanced accuracy, and carried over to other metrics).
-    The scatter of one training is not in it. Chapter 15 shows how many of the intervals hold what is measured. Remedies
-    are compared by the first part alone, for they share the second.
+    (``model_error``, found on real tables with a linear SVM and balanced accuracy, and used for other metrics too). The
+    scatter between training sets is not in it. Chapter 15 shows how many of the intervals hold what is measured.
+    Remedies are compared by the first part alone, since they share the second.
 
     Examples
     --------
@@ -291,12 +291,12 @@ def advise_file(
     random_state=0,
     progress=True,
 ):
-    """:func:`rbal.advise` for a table in a file, read once and in bounded memory.
+    """Advise as :func:`rbal.advise` on a table in a file, which is read once and in bounded memory.
 
     Parameters
     ----------
     path : path
-        CSV file, with a header; also compressed by gzip; or Parquet, where pyarrow is installed.
+        CSV file with a header, possibly compressed by gzip; or Parquet, if pyarrow is installed.
     label : str
         Column of the labels.
     metric, C, loss, costs, positive, categorical, keep, standardize
@@ -308,10 +308,10 @@ def advise_file(
     sep : str, optional
         Separator of a CSV file; by default the most frequent of , ; | and tab in the header.
     encoding : str, optional
-        Of a CSV file, utf-8 by default.
+        Encoding of a CSV file, utf-8 by default.
     decimal, thousands : str, optional
         Marks of decimals (. or ,) and of thousands (, . ' or a space) in the numbers of a CSV file. By default they are
-        recognised, and a note says so; another one where 1,234 could be either.
+        recognised, and notes say so, also where 1,234 could be either.
     na : list of str
         Words for missing values, beside the usual ones such as NA, null and ?.
     progress : bool
@@ -343,19 +343,19 @@ def advise_file(
 
 
 def _draws(loss):
-    """Draws of the moments by default: fewer where each saddle point takes quadratures."""
+    """Return the default number of draws, which is smaller if each saddle point takes quadratures."""
     return 128 if LOSSES[one_of("loss", loss, trained())].widest == np.inf else 32
 
 
 def _strict(random_state, **switches):
-    """Refuse what only looks like a seed or a truth value."""
+    """Raise an error for what only looks like a seed or a truth value."""
     seeded("random_state", random_state)
     for name, value in switches.items():
         flag(name, value)
 
 
 def _checked(metric, C, loss, costs, *, folds, repeats, draws, level, model_error):
-    """What a setting takes beside the sizes."""
+    """Check the arguments, and return what a Setting takes beside the sizes."""
     one_of("metric", metric, goals())
     one_of("loss", loss, trained())
     C = number("C", C, *C_RANGE)

@@ -1,4 +1,4 @@
-"""The remedies on the data themselves, by repeated stratified cross-validation."""
+"""Measure the remedies on the data themselves, by repeated stratified cross-validation."""
 
 import warnings
 from typing import NamedTuple
@@ -13,9 +13,9 @@ from ..strategies import REMEDIES
 from ._pipeline import class_weight, coding, learner, sampler
 from ._threshold import best_cut, height
 
-MOST_ROWS = 4_000  # in the check; more are sampled down, evenly
-FEWEST = 200  # rows of each class that sampling down keeps, where there are so many
-RESAMPLES = 200  # of the rows, for standard errors
+MOST_ROWS = 4_000  # a larger table is sampled down to so many rows
+FEWEST = 200  # rows of each class that sampling down keeps, if there are so many
+RESAMPLES = 200  # resamplings of the rows, for standard errors
 
 
 class Checked(NamedTuple):
@@ -23,32 +23,30 @@ class Checked(NamedTuple):
 
     n_pos: float  # size of a training fold
     n_neg: float
-    share: float  # of positives in the test folds
-    value: dict  # (strategy, threshold) to the metric, more is better
-    resampled: dict  # the same over resampled rows, paired between strategies
-    rows: int
+    value: dict  # from (strategy, threshold) to the metric, where more is better
+    resampled: dict  # the same for resampled rows, (RESAMPLES,), paired between strategies
 
 
 def subset(data, rng):
-    """Rows to check on: all, or as many as the check takes."""
+    """Return the rows to check on, and which are positive: all rows, or as many as the check takes."""
     X, positive = data.rows
     n_pos, n_neg = data.n_pos, data.n_neg
     share = min(1.0, MOST_ROWS / (n_pos + n_neg))
     chosen = []
-    for label, n, least in ((True, n_pos, FEWEST), (False, n_neg, FEWEST)):
+    for label, n in ((True, n_pos), (False, n_neg)):
         members = np.flatnonzero(positive == label)
-        take = min(len(members), max(round(share * n), min(n, least)))
+        take = min(len(members), max(round(share * n), min(n, FEWEST)))
         chosen.append(rng.permutation(members)[:take])
     chosen = np.concatenate(chosen)
     return X.iloc[chosen].reset_index(drop=True), positive[chosen]
 
 
 def cross_validate(data, setting, mixings, *, folds, repeats, n_jobs, random_state, progress):
-    """Measure every (strategy, threshold) of ``mixings``, a dict to the mixing (NaN: none) of each."""
+    """Measure every (strategy, threshold), the keys of ``mixings``, whose values are mixings (NaN for none)."""
     rng = np.random.default_rng(random_state)
     X, y = subset(data, rng)
     folds = min(folds, int(min(y.sum(), (~y).sum())))
-    # remedies that mix are the same classifier where they mix the same
+    # remedies with the same mixing are the same classifier, trained once
     at = {row: mixing if mixing == mixing else row[0] for row, mixing in mixings.items()}
     designs = dict.fromkeys(at.values())
     splits = []
@@ -75,11 +73,11 @@ def cross_validate(data, setting, mixings, *, folds, repeats, n_jobs, random_sta
         measured = _measure(scores[design], fold_of, y, row[1], setting, weights)
         value[row], resampled[row] = measured[0], measured[1:]
     grown = (folds - 1) / folds
-    return Checked(grown * y.sum(), grown * (~y).sum(), float(y.mean()), value, resampled, len(y))
+    return Checked(grown * y.sum(), grown * (~y).sum(), value, resampled)
 
 
 def _steps(designs, y, seed):
-    """Sampler and class weights of each design, which is a mixing or the name of a remedy."""
+    """Return the sampler and the class weights of each design, which is a mixing or the name of a remedy."""
     steps = {}
     for design in designs:
         if isinstance(design, str):
@@ -90,7 +88,7 @@ def _steps(designs, y, seed):
 
 
 def _scores(X, y, kinds, train, test, steps, classifier):
-    """Scores of the test rows under each design."""
+    """Train each design on the training rows, and return a dict from design to scores of the test rows."""
     coder = coding(*kinds)
     known, new = coder.fit_transform(X.iloc[train]), coder.transform(X.iloc[test])
     found = {}
@@ -103,7 +101,7 @@ def _scores(X, y, kinds, train, test, steps, classifier):
 
 
 def _resampled_rows(y, rng):
-    """Multiplicities of the rows: all once, then drawn with replacement within each class."""
+    """Return multiplicities of the rows, (1 + RESAMPLES, n): ones, then draws with replacement within each class."""
     weights = np.ones((1 + RESAMPLES, len(y)))
     for label in (True, False):
         members = np.flatnonzero(y == label)
@@ -112,7 +110,7 @@ def _resampled_rows(y, rng):
 
 
 def _measure(scores, fold_of, y, threshold, setting, weights):
-    """The metric, more is better, averaged over the repeats, for each row of weights."""
+    """Return the metric (more is better), averaged over the repeats, for each row of weights (1 + RESAMPLES, n)."""
     total = np.zeros(len(weights))
     for s, fold in zip(scores, fold_of, strict=True):
         if setting.record.ranks:
@@ -130,7 +128,7 @@ def _measure(scores, fold_of, y, threshold, setting, weights):
 
 
 def _ranking(s, fold, y, record, weights):
-    """A metric without threshold, of scores that are brought to one scale fold by fold."""
+    """Return a metric that needs no threshold, of scores standardised in each fold, for each row of weights."""
     s = s.copy()
     for k in np.unique(fold):
         part = fold == k

@@ -1,4 +1,4 @@
-"""Where the theory does not apply: small, separable, non-Gaussian, unequally spread or curved classes."""
+"""Find where the theory does not apply: small, separable, non-Gaussian, unequally spread or curved classes."""
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -9,13 +9,13 @@ from ..metrics import METRICS, evaluate
 from ._pipeline import coding
 from ._remedies import designs
 
-ROWS = 500  # of each class that are looked at
+ROWS = 500  # largest number of rows of each class that are looked at
 FEW_FEATURES = 10
 FEW_POSITIVES = 30
 
 
 def notes(data, at, setting, random_state=0):
-    """Sentences, each about one way in which the data are not what the theory assumes; the grave ones first."""
+    """Return two lists of sentences on how the data differ from what the theory assumes, grave ones and light ones."""
     grave, light = _of_size(data, at, designs(setting).place["as is"])
     X, y = _sample(data, np.random.default_rng(random_state))
     if X is not None:
@@ -25,7 +25,7 @@ def notes(data, at, setting, random_state=0):
 
 
 def _of_size(data, at, plain):
-    """Sentences about sizes, and about the classifier that is trained on the data as they are, at place ``plain``."""
+    """Return sentences on the sizes, and on the classifier of the unmodified data, which is design ``plain``."""
     grave, light = [], []
     rank = len(data.sample.values)
     if rank < FEW_FEATURES:
@@ -43,7 +43,7 @@ def _of_size(data, at, plain):
 
 
 def _sample(data, rng):
-    """Some coded rows of both classes, in random order, or None where there are too few."""
+    """Return some coded rows (n, D) of both classes and which are positive (n,), or None twice if they are too few."""
     X, y = data.rows
     chosen = []
     for label in (True, False):
@@ -58,7 +58,7 @@ def _sample(data, rng):
 
 
 def _ridge_scores(K, y):
-    """Scores of each half of the samples from the other half, by kernel ridge regression with balanced weights."""
+    """Score each half of n samples by kernel ridge regression on the other half: K (n, n), y (n,) bool, result (n,)."""
     n = len(y)
     fold = np.zeros(n, int)
     for label in (True, False):
@@ -79,13 +79,13 @@ def _ridge_scores(K, y):
 
 
 def _auc(scores, y):
-    """Area under the ROC curve and its standard error, at most."""
+    """Return the area under the ROC curve and an upper bound on its standard error."""
     value = METRICS["auc"].of_scores(scores, y)
     return value, np.sqrt(max(value * (1.0 - value), 1e-4) / min(y.sum(), (~y).sum()))
 
 
 def _of_shape(X, y):
-    """Whether the scores of a linear classifier are Gaussian and equally wide in both classes."""
+    """Return sentences if the scores of a linear classifier are not Gaussian or not equally wide in both classes."""
     Z = X - X.mean(axis=0)
     s = _ridge_scores(Z @ Z.T, y)
     pos, neg = s[y], s[~y]
@@ -112,7 +112,7 @@ def _of_shape(X, y):
 
 
 def _of_curvature(X, y):
-    """Whether a classifier with curved boundaries separates the classes much better."""
+    """Return a sentence if a classifier with a curved boundary separates the classes much better."""
     Z = X - X.mean(axis=0)
     width = np.median(pdist(Z[:300], "sqeuclidean")) or 1.0
     linear, error = _auc(_ridge_scores(Z @ Z.T, y), y)

@@ -1,4 +1,4 @@
-"""From coded columns to the features of a classifier: scaled, imputed, and without those that are none."""
+"""Make the features of a classifier from coded columns: scaled, imputed, without indices, leaks and constants."""
 
 import re
 
@@ -10,11 +10,11 @@ from .._support.frames import TableError
 from ._sums import padded
 
 UNNAMED = re.compile(r"(?:Unnamed: \d+(?:_level_\d+)?(?:\.\d+)?|__index_level_\d+__|)")
-LEAKING_ROWS = 5  # for each level of a column, before it is said to tell the label
+LEAKING_ROWS = 5  # a column tells the label by accident if it has fewer rows than this for each of its levels
 
 
 def candidates(names):
-    """Columns that may be a saved index: the first, and all that have no name before another has."""
+    """Return the columns that may be a saved index: those without a name at the beginning, and the next one."""
     found = []
     for name in names:
         found.append(name)
@@ -24,7 +24,7 @@ def candidates(names):
 
 
 class Counting:
-    """Whether a column counts the rows, block after block."""
+    """Finds out, block after block, whether a column counts the rows."""
 
     def __init__(self, name):
         self.unnamed = isinstance(name, str) and bool(UNNAMED.fullmatch(name))
@@ -32,7 +32,7 @@ class Counting:
         self.strictly = True
 
     def add(self, column):
-        """Take the next block."""
+        """Look at the next block of the column."""
         if not self.strictly:
             return
         if not pd.api.types.is_integer_dtype(column) or column.isna().any():
@@ -53,7 +53,7 @@ class Counting:
 
     @property
     def why(self):
-        """Reason to leave the column out; None where there is none."""
+        """Reason to leave the column out, or None."""
         if self.unnamed:
             return "an index: it has no name"
         if self.strictly and self.n > 1:
@@ -66,7 +66,7 @@ class Counting:
 
 
 def features(coder):
-    """Matrix from coded columns to the features of the classifier; what is constant, an index or a leak is left out."""
+    """Return the sparse matrix (K, D) from coded columns to features, and the numeric and categorical columns used."""
     _leave_out_indices(coder)
     K, n = len(coder.keys), coder.n
     totals = {label: padded(sums.total, K) for label, sums in coder.classes.items()}
@@ -142,7 +142,7 @@ def _leave_out_leak(coder, name):
 
 
 def _number_leaks(place, gap, totals, squares, sizes, variance):
-    """Whether each class has one value of its own."""
+    """Return whether each class has a single value of its own."""
     means = []
     for label, n in sizes.items():
         seen = n - (totals[label][gap] if gap is not None else 0.0)
@@ -156,7 +156,7 @@ def _number_leaks(place, gap, totals, squares, sizes, variance):
 
 
 def _levels_leak(places, totals, n):
-    """Whether each level is one of a single class, with several rows for each so that it is no accident."""
+    """Return whether each level belongs to one class alone, with so many rows that it is no accident."""
     pos, neg = (counts[places] for counts in totals.values())
     return len(places) * LEAKING_ROWS <= n and bool(((pos == 0.0) | (neg == 0.0)).all())
 

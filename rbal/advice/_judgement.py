@@ -1,4 +1,4 @@
-"""From predicted and measured values to a recommendation, and how far to trust it."""
+"""Turn predicted and measured values into a recommendation, and say how far to trust it."""
 
 import warnings
 
@@ -11,20 +11,20 @@ from ..strategies import REMEDIES
 from ._diagnose import notes
 from ._remedies import designs, evaluate
 
-NEGLIGIBLE = 0.002  # remedies closer than this are the same
-TRUST = 0.02  # what predictions err by on real tables (chapter 15): of remedies that are closer, the simplest is taken
-# What real tables add to the noise of a sample: the theory misjudges how far apart the classes are, by a factor whose
-# logarithm has this standard deviation, larger for a rarer class of few rows, since the covariance is then that of the
-# other one. Rows, and the size with which 90 % of the intervals hold what is measured on the tables for design of
-# chapter 15, as rbal.studies.tables.model_error finds it. The tables that judge had no part in it.
+NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
+TRUST = 0.02  # error of predictions on real tables (chapter 15): of remedies closer than this the simplest is taken
+# Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
+# distance between the classes of real tables. It is larger for few rows, since the covariance is then that of the other
+# class. With these sizes, which rbal.studies.tables.model_error finds, 90 % of the intervals hold what is measured on
+# the design tables of chapter 15. The judging tables had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
-OFF = 0.03  # a prediction further than this from the check, and than three standard errors, disagrees with it
-SHARED = 2.0  # standard errors that all predictions together may be off by, which is one question and not ten
+OFF = 0.03  # a prediction that misses the check by more than this and by more than three standard errors disagrees
+SHARED = 2.0  # standard errors that the mean over all predictions may be off by: one test, so two are enough
 STEPS = ("low", "moderate", "high")
 
 
 def predict(data, setting, draws, level, error, random_state):
-    """Fields of an advice that follow from the moments alone."""
+    """Return the fields of an Advice that follow from the moments alone, as a dict."""
     error = model_error(min(data.n_pos, data.n_neg)) if error is None else error
     fitter = Fitter(data.sample)
     moments = fitter.fit()
@@ -33,7 +33,7 @@ def predict(data, setting, draws, level, error, random_state):
         other = "larger" if setting.C < 1.0 else "smaller"
         raise ValueError(f"no saddle point converged at C={setting.C:g} and loss={setting.loss!r}: try a {other} C")
     drawn, errors = draw(fitter, draws, random_state)
-    # remedies are compared by the noise of the sample alone: what the theory misjudges, it misjudges for all of them
+    # remedies are compared by the noise of the sample alone, since they share the error of the theory
     others = values(drawn, setting)
     wider = values(misjudged(drawn, error * errors), setting) if error else others
     interval = ends(at.value, wider, level)
@@ -49,12 +49,12 @@ def predict(data, setting, draws, level, error, random_state):
 
 
 def model_error(rows):
-    """Standard deviation of the theory's log-distance error, by minority size."""
+    """Return the standard deviation of the theory's log-distance error for a minority of so many rows."""
     return float(np.interp(np.log(rows), np.log(list(MODEL_ERROR)), list(MODEL_ERROR.values())))
 
 
 def draw(fitter, draws, random_state):
-    """Spectra drawn from the sampling distribution, and a standard normal error of the theory for each."""
+    """Draw spectra from the sampling distribution, and a standard normal error of the theory for each."""
     normals = evenly(draws, 1 + ARGUMENTS, np.random.default_rng(random_state))
     return list(fitter.draws(normals[:, 1:])), normals[:, 0]
 
@@ -65,7 +65,7 @@ def misjudged(drawn, errors):
 
 
 def values(drawn, setting):
-    """Evaluate every design on each draw; a draw whose saddle points do not all converge gives NaN."""
+    """Return the metric of every design on each draw, (draws, thresholds, designs), NaN where it fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())
         found = np.stack([evaluate(moments, setting).value for moments in drawn])
@@ -78,13 +78,13 @@ def values(drawn, setting):
 
 
 def ends(value, others, level):
-    """Lower and upper end of the central interval of the draws, widened to hold the estimate."""
+    """Return the ends (2, …) of the central interval of the draws (draws, …), widened to hold the estimate (…)."""
     low, high = np.nanquantile(others, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0, method="hazen")
     return np.stack([np.fmin(low, value), np.fmax(high, value)])
 
 
 def _places(setting, value):
-    """Map (strategy, threshold) to the indices of its threshold and of its design."""
+    """Return a dict from (strategy, threshold) to the indices of its threshold and of its design."""
     d, rows = designs(setting), {}
     for name in REMEDIES:
         for k, kind in enumerate(setting.thresholds):
@@ -94,7 +94,7 @@ def _places(setting, value):
 
 
 def _summary(setting, at, others, interval):
-    """Build the table of all remedies."""
+    """Return the table of all remedies, indexed by (strategy, threshold)."""
     d = designs(setting)
     places = _places(setting, at.value)
     sign = setting.record.sign
@@ -113,15 +113,15 @@ def _summary(setting, at, others, interval):
 
 
 def _simplest(good, setting):
-    """Choose the simplest of the remedies that are good enough."""
+    """Return the simplest of the remedies that the boolean Series marks as good enough."""
     return min(good.index[good], key=lambda row: simplicity(*row, setting.record.balanced))
 
 
 def simplicity(strategy, threshold, balanced):
-    """Key that sorts remedies, the simplest first.
+    """Return a key that sorts remedies, the simplest first.
 
-    For metrics that ask for balance, class weights: they lose no sample and need no second step. Of the rest, and for
-    the other metrics, the fewer steps the better.
+    For metrics that ask for balance, class weights come first: they lose no sample and need no second step. Otherwise
+    the remedy with fewer steps comes first.
     """
     remedy, moved = REMEDIES[strategy], threshold == "moved"
     does = remedy.samples or remedy.weights is not None
@@ -129,7 +129,7 @@ def simplicity(strategy, threshold, balanced):
 
 
 def _flatness(setting, value, others, interval):
-    """Curve of the metric against the mixing, its best point and the range within one standard error of it."""
+    """Return the metric against the mixing, the best mixing, and the range within one standard error of it."""
     d = designs(setting)
     mixing, value, others = d.mixing[d.mixed], value[d.mixed], others[:, d.mixed]
     best = int(np.argmax(np.nan_to_num(value, nan=-np.inf)))
@@ -144,7 +144,7 @@ def _flatness(setting, value, others, interval):
 
 
 def _confidence(data, setting, table, grave):
-    """Confidence in the prediction, before any check."""
+    """Return the confidence in the prediction, before any check."""
     smaller = min(data.n_pos, data.n_neg)
     if grave:
         return "low"
@@ -153,7 +153,7 @@ def _confidence(data, setting, table, grave):
 
 
 def verify(advice, **how):
-    """Add to an advice what cross-validation measures, done as :func:`rbal.advice._check.cross_validate` is told."""
+    """Add what cross-validation measures to an advice; ``how`` goes to :func:`rbal.advice._check.cross_validate`."""
     from ._check import cross_validate
 
     setting, table = advice.setting, advice.table.copy()
@@ -175,12 +175,12 @@ def verify(advice, **how):
 
 
 def _judge(advice, found):
-    """Say whether theory and data agree, and what to do if they do not."""
+    """Record in the advice whether theory and data agree, and change the recommendation if they do not."""
     table = advice.table
     gap = table["measured"] - table["expected"]
     unit = advice.setting.unit
     off = gap.abs() > np.maximum(OFF * unit, 3.0 * np.hypot(table["measured_error"], table["scatter"]))
-    # remedies share rows, folds and moments: what they are off by together is one number, with an error of its own
+    # remedies share rows, folds and moments, so their mean offset is judged as one number with an error of its own
     level = np.mean([found.resampled[row] for row in table.index], axis=0)
     advice.offset = float(gap.mean())
     advice.offset_error = float(np.hypot(np.std(level), table["scatter"].mean()))
@@ -193,12 +193,12 @@ def _judge(advice, found):
     if beaten:
         close = max(NEGLIGIBLE * unit, 0.5 * doubt)
         advice.best = _simplest(found.value[winner] - pd.Series(found.value) <= close, advice.setting)
-    # a step up takes an offset that is small and known to be, a step down one that is large, chance or not
+    # confidence rises only if the offset is known to be small, and falls if it is large, even where that may be chance
     step = -1 if displaced(advice) else int(advice.offset_error <= OFF * unit)
     step = step if advice.agrees else -len(STEPS)
     advice.confidence = STEPS[min(max(STEPS.index(advice.confidence) + step, 0), len(STEPS) - 1)]
 
 
 def displaced(advice):
-    """Whether the check found an offset, common to all remedies, that is too large to ignore."""
+    """Return whether the check found a mean offset of all remedies that is too large to ignore."""
     return advice.offset is not None and abs(advice.offset) > OFF * advice.setting.unit

@@ -1,4 +1,4 @@
-"""Numbers as files write them: marks of decimals and of thousands, and words for what is missing."""
+"""Recognise numbers as files write them: decimal and thousands marks, and words for missing values."""
 
 import re
 from typing import NamedTuple
@@ -6,34 +6,34 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-# Missing wherever they stand, as pandas reads them, and "?".
+# Words that mean a missing value in any column: those of pandas, and "?".
 ANYWHERE = frozenset({
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null", "?",
 })  # fmt: skip
-# Missing among numbers, in any case; elsewhere they may be levels.
+# Words that mean a missing value in a column of numbers, in upper or lower case; elsewhere they may be levels.
 AMONG_NUMBERS = frozenset(word.lower() for word in ANYWHERE) | {
     "-", "--", "---", "–", "—", ".", "..", "...", "*", "n.a.", "n.a", "na.", "nil", "missing", "unknown", "#value!",
     "#div/0!", "#ref!", "#num!", "#null!", "#name?",
 }  # fmt: skip
-# A label that is written so is missing; NA, None and null may be the name of a class.
+# Words that mean a missing label; NA, None and null are not among them, since a class may be called so.
 NO_LABEL = frozenset({"", "?", "nan", "-nan", "#n/a", "#n/a n/a", "#na", "<na>"})
 SPACES, APOSTROPHES = " \u00a0\u2009\u202f", "'\u2019"
 MARKS = {".": ".", ",": ",", " ": SPACES, "'": APOSTROPHES}  # thousands mark to the characters that it is written with
 UNIT = re.compile(r"^[$€£¥] ?| ?[%‰$€£¥]$")
-NEARLY = 0.95  # of the cells are numbers: the others are slips or unknown words for missing, not levels
-SEVERAL = 10  # different numbers that a column has, for the same
+NEARLY = 0.95  # if this share of the cells are numbers, the others are slips or unknown words for missing, not levels
+SEVERAL = 10  # a column with no more different numbers than this may hold levels
 
 
 class Format(NamedTuple):
-    """How a column writes its numbers."""
+    """Decimal and thousands marks of a column of numbers."""
 
     decimal: str = "."
     thousands: str = ""
 
     @property
     def pattern(self):
-        """Regular expression of a number."""
+        """Regular expression that matches one number in this format."""
         point, whole = re.escape(self.decimal), "[0-9]+"
         if self.thousands:
             mark = f"[{MARKS[self.thousands]}]"
@@ -43,7 +43,7 @@ class Format(NamedTuple):
         return rf"[+\-−]?(?:(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+\-]?[0-9]+)?|[iI][nN][fF](?:inity)?)"
 
     def plain(self, cells):
-        """Cells, a Series of numbers written so, as Python writes them."""
+        """Rewrite a Series of numbers in this format as Python writes them."""
         if self.thousands:
             cells = cells.str.replace(f"[{MARKS[self.thousands]}]", "", regex=True)
         if self.decimal != ".":
@@ -59,29 +59,29 @@ PLAIN = Format()
 
 
 class Looked(NamedTuple):
-    """How the numbers of a column are spelled."""
+    """What :func:`look` found out about the numbers of a column."""
 
-    formats: dict  # decimal mark to the format that takes all cells
+    formats: dict  # from a decimal mark to a format that reads all cells
     example: str  # a cell with a mark
-    odd: str | None = None  # a cell that is no number where nearly all are
-    other: str | None = None  # a cell that is no number where most are
+    odd: str | None = None  # a cell that is no number, where nearly all are
+    other: str | None = None  # a cell that is no number, where most are
 
     @property
     def ambiguous(self):
-        """Whether the cells are other numbers with the other decimal mark: 1,234 or 1.234, all with three digits."""
+        """Whether the value of the cells depends on the decimal mark, as in 1,234 with its three digits."""
         formats = self.formats
         return len(formats) == 2 and (formats["."].thousands == "," or formats[","].thousands == ".")
 
 
 def is_missing(cells, na=(), among_numbers=False):
-    """Which cells, a Series of text without outer spaces, mean that there is no value."""
+    """Return which cells of a Series of stripped text mean that there is no value."""
     if among_numbers:
         return cells.isna() | cells.str.lower().isin(AMONG_NUMBERS) | cells.isin(na)
     return cells.isna() | cells.isin(ANYWHERE) | cells.isin(na)
 
 
 def look(cells, na=()):
-    """Look at a Series of text."""
+    """Return how a Series of text writes its numbers, as :class:`Looked`."""
     counts = cells.str.strip().value_counts()
     words = pd.Series(counts.index, dtype=object)
     here = ~is_missing(words, na, among_numbers=True).to_numpy(bool)
@@ -112,19 +112,19 @@ def look(cells, na=()):
 
 
 def _marks(word):
-    """Number of marks in a number, of as many different kinds."""
+    """Return how many kinds of marks a number has, and how many marks."""
     marks = [c for c in word.lstrip("+-−") if not c.isalnum()]
     return len(set(marks)), len(marks)
 
 
 def as_numbers(cells, form, na=()):
-    """Numbers of a Series of text, which of its cells are words for missing, and the first that is neither.
+    """Convert a Series of text to numbers; tell which cells are words for missing, and the first that is neither.
 
     Returns
     -------
     values : (n,) array
     words : Series
-        Those cells that are missing but not empty.
+        The cells that are missing but not empty.
     bad : str or None
     """
     cells = cells.str.strip()
@@ -139,25 +139,26 @@ def as_numbers(cells, form, na=()):
 
 
 def decide(looks, sep, decimal=None, thousands=None):
-    """Format of each column that holds numbers, and sentences on those whose reading is a guess.
+    """Choose the format of each column that holds numbers, and name the columns where that is a guess.
 
-    A column that can be read with one decimal mark alone decides for those that can be read with either. Where there is
-    none, the separator does: files with ; come from where the decimal mark is a comma.
+    A column that can be read with only one decimal mark decides for those that can be read with either. If there is
+    none, the separator decides: files with ; come from countries where the decimal mark is a comma.
 
     Parameters
     ----------
     looks : dict
-        Column to what it looks like.
+        From column to :class:`Looked`.
     sep : str
         Separator of the file.
     decimal, thousands : str, optional
-        What the user says.
+        Marks that the user gave.
 
     Returns
     -------
     formats : dict
+        From column to :class:`Format`.
     unsure : dict
-        Column to the format that was not taken.
+        From column to the format that was possible too.
     """
     votes = {next(iter(look.formats)) for look in looks.values() if len(look.formats) == 1}
     unclear = [look for look in looks.values() if look.ambiguous]

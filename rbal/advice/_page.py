@@ -1,6 +1,6 @@
-"""Advice as one HTML page: verdict, threshold, code to copy, a word on probabilities, and then the numbers.
+"""Write an advice as one HTML page: verdict, threshold, code to copy, probabilities, and then the numbers.
 
-There is no script and no link in it, and everything that came from the table is escaped.
+The page has no script and no link, and everything that came from the table is escaped.
 """
 
 import html
@@ -13,26 +13,26 @@ from . import _report
 from ._pipeline import learner
 from ._report import clean, doing, explain, remedy, summary, title
 
-MOST_NAMES = 20  # columns that are listed in the code; of more, the label is left out instead
-INK, BAND = "#222221", "#ebebeb"  # of the figure, to be told by the page: it may be dark
-PLAIN = (str, int, float, bool)  # labels that are written as they are
+MOST_NAMES = 20  # the code lists the columns if there are no more than this, and otherwise drops the label
+INK, BAND = "#222221", "#ebebeb"  # colours of the figure that the page replaces, since it may be dark
+PLAIN = (str, int, float, bool)  # types of labels that the code writes as they are
 
 
 def to_html(advice):
-    """The page."""
+    """Return the page."""
     from .. import __version__
 
     parts = {
         "verdict": _verdict(advice), "threshold": _paragraphs(threshold(advice)), "figures": _figures(advice),
         "table": _table(advice), "code": _text(code(advice)), "probabilities": _paragraphs(probabilities(advice)),
-        "words": _paragraphs(*explain(advice).split("\n")[advice.agrees is False :]),  # a warning stands above
+        "words": _paragraphs(*explain(advice).split("\n")[advice.agrees is False :]),  # the verdict shows it
         "summary": _paragraphs(*summary(advice)),
     }  # fmt: skip
     return PAGE.format(style=STYLE, version=__version__, **parts)
 
 
 def _text(words):
-    """Words as they are shown; line ends stay."""
+    """Escape words for the page, line by line."""
     return "\n".join(html.escape(clean(line)) for line in str(words).split("\n"))
 
 
@@ -44,7 +44,7 @@ def _paragraphs(*lines):
 
 
 def _verdict(advice):
-    """What to train, what to expect of it, and what of doing nothing."""
+    """Return the section that says what to train, what to expect of it, and what of doing nothing."""
     wrong = advice.agrees is False
     warned = f'<p class="alarm">{_text(explain(advice).split(chr(10))[0])}</p>' if wrong else ""
     cards = [*_expected(advice, wrong), ("Confidence", advice.confidence, _because(advice))]
@@ -57,7 +57,7 @@ def _verdict(advice):
 
 
 def _expected(advice, wrong):
-    """Numbers of the verdict: predicted ones, or measured ones where the theory is wrong."""
+    """Return cards (head, number, words) of the verdict: measured numbers if the theory is wrong, else predicted."""
     row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
     what = f"{title(advice)} on new data ({LOSSES[advice.setting.loss].title}, C = {advice.setting.C:g})"
     interval = f"{row['low']:.3f} to {row['high']:.3f} is the {advice.level:.0%} interval"
@@ -78,7 +78,7 @@ def _expected(advice, wrong):
 
 
 def _behind(advice, column):
-    """How much worse the data as they are would do."""
+    """Say how much worse training on the unmodified data would do."""
     values = advice.setting.record.sign * advice.table[column]
     gain = values[advice.best] - values["as is", "trained"]
     if abs(gain) < 0.005 * advice.setting.unit:
@@ -98,7 +98,7 @@ def _because(advice):
 
 
 def threshold(advice):
-    """Where the classifier cuts, in words."""
+    """Return a paragraph on the threshold of the recommended classifier."""
     row, data = advice.table.loc[advice.best], advice.data
     called = (data.n_pos * row["tpr"] + data.n_neg * (1.0 - row["tnr"])) / (data.n_pos + data.n_neg)
     rates = (
@@ -123,7 +123,7 @@ def threshold(advice):
 
 
 def probabilities(advice):
-    """Caveat on the probabilities of the recommended classifier."""
+    """Return a caveat on the probabilities of the recommended classifier."""
     (strategy, _), data = advice.best, advice.data
     share, odds = data.n_pos / (data.n_pos + data.n_neg), data.n_pos / data.n_neg
     how = "with class weights" if REMEDIES[strategy].weights else "on resampled rows" * REMEDIES[strategy].samples
@@ -140,7 +140,7 @@ def probabilities(advice):
     if not how:
         return f"{said} those of this table, {share:.1%} of it positive; on another mix of the classes they are off."
     n_pos, n_neg, weight_pos, weight_neg = REMEDIES[strategy].design(data.n_pos, data.n_neg, 1.0)
-    seen = n_pos * weight_pos / (n_neg * weight_neg)  # odds of a positive in what is trained on
+    seen = n_pos * weight_pos / (n_neg * weight_neg)  # odds of a positive in the training set
     even = abs(seen - 1.0) < 1e-9
     return (
         f"{said} those of {'a balanced problem' if even else 'another mix of the classes'}, not of this table: they "
@@ -154,7 +154,7 @@ def probabilities(advice):
 
 
 def code(advice):
-    """Lines of Python that train what is recommended."""
+    """Return Python code that trains the recommended classifier."""
     data, setting = advice.data, advice.setting
     lines = ["import rbal", "", "# X, y: the features and the labels, as they were given here"]
     if all(isinstance(name, str) for name in data.names):
@@ -195,7 +195,7 @@ def _looks_like_numbers(levels):
 
 
 def _figures(advice):
-    """Two figures that take their colours from the page."""
+    """Return two SVG figures that take their colours from the page."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -210,7 +210,7 @@ def _figures(advice):
             FigureCanvasSVG(figure)
         left, right = (figure.subplots() for figure in figures)
         _report.plot(advice, (left, right))
-        if left.get_legend():  # beside long names there is more room to the left
+        if left.get_legend():  # the long names of the remedies leave more room on the left
             left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
         drawn = [_svg(figure) for figure in figures]
     told = f"Predicted {title(advice)}"
@@ -220,7 +220,7 @@ def _figures(advice):
     for k, (svg, label) in enumerate(zip(drawn, labels, strict=True)):
         for colour, by_page in inks.items():
             svg = re.sub(colour, by_page, svg, flags=re.IGNORECASE)
-        svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>figure{k}-", svg)  # one page, two figures: no name twice
+        svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>figure{k}-", svg)  # the figures share a page, but no names
         shown.append(svg.replace("<svg ", f'<svg role="img" aria-label="{_text(label)}" ', 1))
     return "\n".join(shown)
 

@@ -1,4 +1,4 @@
-"""The classifier of the advice as scikit-learn builds it: coding of the columns, sampler, weights and learner."""
+"""Build the classifier of the advice from scikit-learn parts: coding of the columns, sampler, weights and learner."""
 
 import numpy as np
 from imblearn import FunctionSampler
@@ -14,7 +14,7 @@ from ..strategies import REMEDIES
 
 
 def coding(numeric, categorical, standardize=True):
-    """Imputed and scaled numbers beside one-hot levels; columns that are not named are left out."""
+    """Return a transformer that imputes and scales numeric columns, one-hot encodes others and drops unnamed ones."""
     steps = [SimpleImputer()] + ([StandardScaler()] if standardize else [])
     levels = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
     parts = [("numbers", make_pipeline(*steps), numeric), ("levels", levels, categorical)]
@@ -22,7 +22,7 @@ def coding(numeric, categorical, standardize=True):
 
 
 def coding_of(data):
-    """Steps that do the same for the table that the advice is about, as it was given."""
+    """Return the pipeline steps that code the table of the advice in the form in which it was given."""
     if data.is_sparse:
         return [StandardScaler(with_mean=False) if data.standardize else FunctionSampler()]
     places = {name: j for j, name in enumerate(data.names)}
@@ -33,19 +33,19 @@ def coding_of(data):
 
 
 def learner(loss, C, class_weight=None):
-    """Linear classifier with this loss and ridge."""
+    """Return an unfitted linear classifier with this loss and inverse ridge C."""
     return LOSSES[loss].estimator(C, class_weight=class_weight)
 
 
 def sampler(mixing, random_state=None):
-    """Sampler with this mixing; one that leaves the samples alone where it is NaN."""
+    """Return a sampler with this mixing, or one that leaves the samples alone where the mixing is NaN."""
     if np.isnan(mixing):
         return FunctionSampler()
     return RandomMixSampler(mixing=float(mixing), random_state=random_state)
 
 
 def pipeline(advice, random_state=None):
-    """Everything that the recommended remedy needs, as one estimator."""
+    """Return one unfitted estimator that applies the recommended remedy to tables like the one advised on."""
     from imblearn.pipeline import make_pipeline as chain
 
     from ._threshold import TunedThreshold
@@ -62,9 +62,9 @@ def pipeline(advice, random_state=None):
 
 
 def class_weight(remedy, n_pos, n_neg, labels):
-    """Weights as scikit-learn takes them, for classes of these sizes; ``labels`` tells which of its keys are positive.
+    """Return the ``class_weight`` of a remedy for classes of these sizes; ``labels`` maps a label to "is positive".
 
-    They are a name where scikit-learn has one, which counts the rows that it is fitted to, or else numbers.
+    It is a name where scikit-learn has one, which then counts the rows it is fitted to, or else a dict of numbers.
     """
     if remedy.weights is None or remedy.class_weight:
         return remedy.class_weight
@@ -73,7 +73,7 @@ def class_weight(remedy, n_pos, n_neg, labels):
 
 
 def _keys(label):
-    """A label, and the number that it may be the text of: files are read as text here, and as numbers elsewhere."""
+    """Return a label and the number it spells, if any: files are read as text here, and as numbers elsewhere."""
     try:
         return [label, float(label)]
     except (TypeError, ValueError):

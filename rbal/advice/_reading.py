@@ -1,4 +1,4 @@
-"""CSV and Parquet files, a block of rows at a time. Nothing in a file is executed."""
+"""Read CSV and Parquet files, a block of rows at a time. Nothing in a file is executed."""
 
 import contextlib
 import csv
@@ -16,9 +16,9 @@ import pandas as pd
 from ._table import Coder, TableError, _some
 from ._texts import Texts, check_marks, relabelled, without
 
-LINE = 16_000_000  # bytes of a line, at most
-BLOCK = 32_000_000  # bytes of a file that are parsed at once, about
-LOOKED = 8_000_000  # bytes at its beginning by which numbers are recognised, about
+LINE = 16_000_000  # largest length of a line, in bytes
+BLOCK = 32_000_000  # approximate number of bytes that are parsed at once
+LOOKED = 8_000_000  # approximate number of bytes at the beginning by which numbers are recognised
 SEPARATORS = (",", ";", "\t", "|")
 WIDE = {
     b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16",
@@ -27,10 +27,7 @@ WIDE = {
 
 def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), standardize=True, sep=None, encoding=None,
          decimal=None, thousands=None, na=(), random_state=0, advance=None):  # fmt: skip
-    """Data of a table in a file.
-
-    ``advance``, when given, is called with the share of the file that was read.
-    """
+    """Read a table from a file; ``advance``, if given, is called with the share of the file that was read."""
     path = Path(path)
     if not path.exists():
         raise TableError(f"there is no file {str(path)!r}: check the path")
@@ -62,7 +59,7 @@ def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), st
 
 
 def _unwanted(columns, label, drop):
-    """Columns that are no features."""
+    """Return the columns that are no features: the label first, then those to drop."""
     if label not in columns:
         raise TableError(f"there is no column {label!r} to be the label: there are {_some(columns)}")
     for name in drop:
@@ -91,14 +88,14 @@ def _parquet(path, advance):
 
 
 def _kept_type(kind):
-    """Types of pandas for those of Arrow that would become Python objects."""
+    """Return the pandas type for an Arrow type that would become Python objects, or None for any other."""
     if str(kind) == "bool":
         return pd.BooleanDtype()
     return pd.ArrowDtype(kind) if str(kind).startswith(("decimal", "list", "struct", "map")) else None
 
 
 def _csv(path, label, sep, encoding, wanted, advance):
-    """Blocks of a CSV file, every row with as many fields as the header, their labels, and what read their text."""
+    """Yield blocks of a CSV file with their labels and the Texts that read them; rows must be as long as the header."""
     head = _head(path, encoding)
     encoding = encoding or "utf-8-sig"
     fields, sep = _header(head, encoding, path, sep)
@@ -148,7 +145,7 @@ def _csv(path, label, sep, encoding, wanted, advance):
         raise TableError(f"{str(path)!r} is a broken gzip file: unpack it first") from None
     if n == 0:
         raise TableError("the table has no rows")
-    # pandas fills up rows that are too short: the separators tell
+    # pandas fills up rows that are too short, but the number of separators gives them away
     if raw.separators != (n + 1) * (len(fields) - 1):
         problem = _ragged(path, sep, encoding, len(fields))
         if problem:
@@ -160,7 +157,7 @@ def _opened(path):
 
 
 def _head(path, encoding):
-    """Beginning of the file, at least its first line."""
+    """Return the beginning of the file, which holds at least its first line."""
     try:
         with _opened(path) as file:
             head = file.read(LINE)
@@ -178,7 +175,7 @@ def _head(path, encoding):
 
 
 def _wide(head):
-    """Encoding with two or four bytes a character, by its mark or by its zeros; None for any other."""
+    """Return the name of an encoding with two or four bytes per character, by its mark or its zeros, or None."""
     for mark, name in WIDE.items():
         if head.startswith(mark):
             return name
@@ -194,7 +191,7 @@ def _wide(head):
 
 
 def _header(head, encoding, path, sep):
-    """Names in the first line that is not empty, and the separator that gives the most of them."""
+    """Return the names in the first line that is not empty, and the separator that gives most names."""
     if sep is not None:
         given = sep.strip(" ") or sep
         sep = {"\\t": "\t", "tab": "\t"}.get(given, given)
@@ -221,7 +218,7 @@ def _header(head, encoding, path, sep):
 
 @contextlib.contextmanager
 def _long_fields():
-    """The csv module with fields as long as a line may be."""
+    """Let the csv module read fields as long as a line may be."""
     before = csv.field_size_limit(LINE)
     try:
         yield
@@ -236,7 +233,7 @@ def _encoding_advice(path, encoding):
 
 
 def _ragged(path, sep, encoding, width):
-    """Message about the first row with another number of fields than the header; None when there is none."""
+    """Return a message about the first row that is not as long as the header, or None if there is none."""
     with _opened(path) as raw, io.TextIOWrapper(raw, encoding, newline="") as text, _long_fields():
         reader = csv.reader(text, delimiter=sep, skipinitialspace=sep != " ")
         try:
@@ -258,10 +255,10 @@ def _line(error):
 
 
 class _Watched(io.RawIOBase):
-    """A binary file that counts the separators that pass, and ends where a line is too long or a quote stays open.
+    """A binary file that counts the separators it reads, and raises if a line is too long or a quote stays open.
 
-    ``doubt`` is asked, once, for what is wrong with the file when no quote follows an odd number of them for as long
-    as a line may be; where nothing is, a quote stood inside of a cell.
+    When an odd number of quotes is followed by none for the length of a line, ``doubt`` is called, once, to find out
+    what is wrong with the file; if it finds nothing, a quote stood inside a cell.
     """
 
     def __init__(self, file, separator, path, doubt):
@@ -296,7 +293,7 @@ class _Watched(io.RawIOBase):
                 raise TableError(problem)
 
     def position(self):
-        """Bytes of the file on disk that were read."""
+        """Return how many bytes of the file on disk were read."""
         file = getattr(self._file, "fileobj", None) or self._file
         return file.tell()
 

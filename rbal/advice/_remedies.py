@@ -1,4 +1,4 @@
-"""What the theory predicts of each remedy, for one set of moments: the part of the advice without data."""
+"""Predict each remedy by the theory, for one set of moments: the part of the advice that needs no data."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from ..strategies import REMEDIES
 from ..strategies._records import kept
 
 GRID = 33  # mixtures of under- and oversampling, evenly spaced in log c
-REFINEMENTS = 3  # of the grid of thresholds
+REFINEMENTS = 3  # times that the grid of thresholds closes in
 
 
 class Setting(NamedTuple):
-    """The classifier, the classes and what counts."""
+    """The sizes of the classes, the classifier and the metric."""
 
     n_pos: float
     n_neg: float
@@ -32,40 +32,40 @@ class Setting(NamedTuple):
 
     @property
     def record(self):
-        """Record of the metric, with its costs."""
+        """The record of the metric, with its costs."""
         return named(self.metric, self.costs)
 
     @property
     def thresholds(self):
-        """The kinds of threshold that make a difference to the metric."""
+        """The kinds of threshold between which the metric differs."""
         return ("trained",) if self.record.ranks else ("trained", "moved")
 
     @property
     def unit(self):
-        """Scale of the metric: 1, and for a cost that of always giving the cheaper answer."""
+        """Scale of the metric: 1, or for a cost the cost of always giving the cheaper answer."""
         unit = self.record.unit
         return unit(self.share) if unit else 1.0
 
 
 class Designs(NamedTuple):
-    """Training sets to compare, n of them: those of remedies that do not mix, then mixtures from under- to over-."""
+    """The n training sets to compare: first remedies that do not mix, then mixtures from under- to oversampling."""
 
     n_pos: np.ndarray  # (n,)
     n_neg: np.ndarray
     weight_pos: np.ndarray
     weight_neg: np.ndarray
     mixing: np.ndarray  # NaN where nothing is sampled
-    place: dict  # name of a remedy to its place; that of a searched mixing is not known yet
-    mixed: slice  # places of the mixtures
+    place: dict  # from the name of a remedy to its index; a searched mixing has none yet
+    mixed: slice  # indices of the mixtures
 
 
 def designs(setting):
-    """All training sets that the remedies choose from."""
+    """Return all training sets that the remedies choose from."""
     sizes = setting.n_pos, setting.n_neg
     ratio, t = max(sizes) / min(sizes), np.linspace(0.0, 1.0, GRID)
     c = ratio**t
     mixing = (c - 1.0) / (ratio - 1.0) if ratio > 1.0 else t
-    ends = {0.0: 0, 1.0: GRID - 1}  # of the mixtures
+    ends = {0.0: 0, 1.0: GRID - 1}  # mixings that are the first and the last of the mixtures
     own = [remedy for remedy in REMEDIES.values() if not (remedy.searched or remedy.mixing in ends)]
     place = {remedy.name: j for j, remedy in enumerate(own)}
     place |= {name: len(own) + ends[remedy.mixing] for name, remedy in REMEDIES.items() if remedy.mixing in ends}
@@ -75,7 +75,7 @@ def designs(setting):
 
 
 def solve_all(moments, setting):
-    """Solution of every design."""
+    """Solve the saddle point of every design."""
     d = designs(setting)
     # on features that are not divided by √D, scikit-learn's 1/C is λ̃ D
     lam = 1.0 / (setting.C * setting.D)
@@ -86,13 +86,13 @@ def solve_all(moments, setting):
 
 
 def score(metrics, setting, threshold=0.0):
-    """The metric that counts, more is better: a cost is negative."""
+    """Return the metric with the sign that makes more better, so that a cost is negative."""
     record = setting.record
     return record.sign * record.of_theory(metrics, setting.share, threshold)
 
 
 def best_threshold(metrics, setting):
-    """Threshold at which the metric is best: in closed form where there is one, else by a grid that closes in."""
+    """Return the threshold at which the metric is best, by its formula or else by a grid that closes in."""
     if setting.record.best_threshold:
         return setting.record.best_threshold(metrics, setting.share)
     q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
@@ -108,7 +108,7 @@ def best_threshold(metrics, setting):
 
 
 class Values(NamedTuple):
-    """The metric of every design, at each kind of threshold: (thresholds, designs) arrays."""
+    """Metric and rates of every design at each threshold, (thresholds, designs); the last three are (designs,)."""
 
     value: np.ndarray
     tpr: np.ndarray
@@ -119,7 +119,7 @@ class Values(NamedTuple):
 
 
 def evaluate(moments, setting):
-    """All designs at all thresholds."""
+    """Return the values of all designs at all thresholds."""
     solution = solve_all(moments, setting)
     m = solution.metrics
     zero = np.zeros_like(m.b)

@@ -1,4 +1,4 @@
-"""Advice in words, as a figure and as JSON."""
+"""Write an advice in words, as a figure and as JSON."""
 
 import json
 import math
@@ -10,27 +10,27 @@ from ..losses import LOSSES
 from ..strategies import REMEDIES
 from ._judgement import displaced
 
-WIDTH = 100  # of the text that the command prints
+WIDTH = 100  # characters in a line of the text that the command prints
 
 
 def remedy(row):
-    """A remedy in a few words."""
+    """Return the name of a remedy, from its (strategy, threshold)."""
     strategy, threshold = row
     return f"{strategy}, threshold moved" if threshold == "moved" else strategy
 
 
 def title(advice):
-    """What the metric is called within a sentence."""
+    """Return the name of the metric within a sentence."""
     return advice.setting.record.title
 
 
 def clean(text):
-    """Text from a file with its control characters and directions of writing as escapes, which no terminal obeys."""
+    """Escape control characters and writing directions in text from a file, so that no terminal obeys them."""
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in str(text))
 
 
 def explain(advice):
-    """Paragraphs: disagreement first, then what to do, why, how much it matters, how sure it is."""
+    """Return paragraphs: a disagreement first, then what to do and why, how much it matters, and how sure it is."""
     parts = [_disagreement(advice)] if advice.agrees is False else [_offset(advice)]
     parts += [_recommendation(advice), _flat(advice), _confidence(advice)]
     parts += [f"Note: {clean(note)}" for note in advice.notes]
@@ -52,7 +52,7 @@ def _disagreement(advice):
 
 
 def _offset(advice):
-    """Sentence on the common offset of all remedies, where it is large."""
+    """Return a sentence on the mean offset of all remedies, empty unless it is large."""
     if not displaced(advice):
         return ""
     gap = advice.table["measured"] - advice.table["expected"]
@@ -70,7 +70,7 @@ def _offset(advice):
 
 
 def doing(advice):
-    """The recommended remedy as one sentence."""
+    """Return the recommended remedy as one sentence."""
     strategy, threshold = advice.best
     what = REMEDIES[strategy].doing
     if REMEDIES[strategy].searched:
@@ -103,7 +103,7 @@ def _recommendation(advice):
 
 
 def _reason(advice):
-    """The part of the theory behind it."""
+    """Return a sentence on why the theory recommends it, empty where it gains next to nothing."""
     table, (strategy, threshold) = advice.table, advice.best
     at = advice.setting.record.sign * table["predicted"]
     if threshold == "moved":
@@ -141,7 +141,7 @@ def _confidence(advice):
 
 
 def summary(advice):
-    """Lines about the table that was read."""
+    """Return lines about the table that was read and the classifier."""
     data, setting = advice.data, advice.setting
     kinds = f"{len(data.numeric)} numeric" + (f", {len(data.categorical)} categorical" if data.categorical else "")
     lines = [
@@ -162,7 +162,7 @@ def summary(advice):
 
 
 def text(advice):
-    """Text that the command prints."""
+    """Return the text that the command prints."""
     said = [textwrap.fill(line, WIDTH) for line in explain(advice).split("\n")]
     return "\n".join([*summary(advice), "", *_table_lines(advice), "", *said])
 
@@ -184,7 +184,7 @@ def _table_lines(advice):
 
 
 def plot(advice, axes=None):
-    """Remedies with their intervals, and the metric against the mixing."""
+    """Draw the remedies with their intervals, and the metric against the mixing; return the figure."""
     import matplotlib.pyplot as plt
 
     from ..plotting import BLUE, SKY, VERMILLION
@@ -219,7 +219,7 @@ def plot(advice, axes=None):
 
 
 def as_dict(advice):
-    """Everything, as numbers, strings, lists and dicts; NaN as None."""
+    """Return the whole advice as numbers, strings, lists and dicts, with None for NaN."""
     data, setting = advice.data, advice.setting
     rows = [
         {"strategy": row[0], "threshold": row[1], **{name: _number(value) for name, value in values.items()}}
@@ -257,6 +257,6 @@ def _number(value):
 
 
 def to_json(advice):
-    """One JSON object, strictly so."""
+    """Return the advice as one JSON object, without NaN."""
     lines = json.dumps(as_dict(advice), indent=2, ensure_ascii=False, allow_nan=False).split("\n")
-    return "\n".join(map(clean, lines))  # JSON reads the same escapes
+    return "\n".join(map(clean, lines))  # these escapes are those of JSON

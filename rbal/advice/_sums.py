@@ -1,10 +1,10 @@
-"""Sums and products of rows, class by class, over columns that become known as the rows come."""
+"""Sum up rows and their products, class by class, while new columns may appear with new rows."""
 
 import numpy as np
 
 
 class Sums:
-    """Rows of one class: held while they are few, then only their number, sum and products."""
+    """Rows of one class: kept while they are few, and then only their number, sum and products."""
 
     def __init__(self):
         self.n, self.blocks, self.total, self.products = 0, [], np.zeros(0), None
@@ -16,7 +16,7 @@ class Sums:
         self.total += block.sum(axis=0)
 
     def summed(self, K):
-        """Add up the blocks that are held."""
+        """Replace the blocks that are kept by their products (K, K)."""
         if self.products is None:
             self.products = np.zeros((K, K))
         self.products = padded(self.products, K)
@@ -30,7 +30,7 @@ class Sums:
 
 
 def padded(array, K, rows_only=False):
-    """The array with zeros for columns that were not known when it was made."""
+    """Pad the first axis (or all axes) of an array to length K with zeros, for columns that came later."""
     extra = K - array.shape[0]
     if extra <= 0:
         return array
@@ -52,7 +52,7 @@ def moments(sums, T):
 
 
 def middle_and_width(values):
-    """Return the mean and deviation of values (n,), by which numbers of any size are brought to order 1."""
+    """Return the mean and the standard deviation of values (n,), which bring numbers of any size to order 1."""
     if not values.size:
         return 0.0, 1.0
     size = np.abs(values).max() or 1.0  # so that no square overflows

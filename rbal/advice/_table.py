@@ -1,8 +1,8 @@
-"""From a table of any kind to what the theory takes: class sizes, means and covariances of coded columns.
+"""Reduce a table of any kind to what the theory takes: class sizes, means and covariances of coded columns.
 
-Rows are read once, a block at a time. Numbers are scaled, other columns become one indicator a level; a missing value
-is first coded as an indicator of its own. Means, modes and scales are only known at the end, but imputing and scaling
-are linear in these columns, so that one matrix applied to the accumulated moments does both exactly.
+Rows are read once, a block at a time. Numbers are scaled, other columns become one indicator per level, and a missing
+value is first coded as an indicator of its own. Means, modes and scales are only known at the end, but imputing and
+scaling are linear in these columns, so that one matrix applied to the accumulated moments does both exactly.
 """
 
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from ._features import Counting, TableError, candidates, features
 from ._numbers import ANYWHERE
 from ._sums import Sums, middle_and_width, moments
 
-MOST_LEVELS = 100  # of a categorical column; one with more is an identifier or free text
-MOST_COLUMNS = 10_000  # of which the covariance is held in memory
-MOST_FLOATS = 32_000_000  # of rows held in memory, before they are summed up
-BLOCK_FLOATS = 4_000_000  # coded at once
-FEWEST = 5  # samples of a class below which nothing can be said
-FAR = 1e30  # larger numbers, and so many times larger than the others, are slips or codes for missing values
+MOST_LEVELS = 100  # a categorical column with more levels is an identifier or free text
+MOST_COLUMNS = 10_000  # largest number of coded columns whose covariance is held in memory
+MOST_FLOATS = 32_000_000  # cells of coded rows that are held in memory before they are summed up
+BLOCK_FLOATS = 4_000_000  # cells that are coded at once
+FEWEST = 5  # smallest class about which anything can be said
+FAR = 1e30  # a number larger than this, and by this factor larger than the others, is a slip or a code for missing
 KEPT = 4_000  # rows of each class that are kept as they came, for diagnosis and for the check
 
 
@@ -39,13 +39,13 @@ class Data:
     negative: object
     numeric: list  # names of the columns that were used, as they are in the table
     categorical: list
-    imputed: dict = field(default_factory=dict)  # column to number of missing values
-    dropped: dict = field(default_factory=dict)  # column to reason
+    imputed: dict = field(default_factory=dict)  # from column to number of missing values
+    dropped: dict = field(default_factory=dict)  # from column to reason
     standardize: bool = True
     rows: tuple = ()  # (X, is positive) of the rows that were kept
     names: list = field(default_factory=list)  # of all columns of the table
     is_sparse: bool = False
-    is_unusual: bool = False  # as a frame, for scikit-learn
+    is_unusual: bool = False  # whether scikit-learn needs the frame made plain
     notes: list = field(default_factory=list)  # sentences on what was recognised and left out
 
     @property
@@ -55,7 +55,7 @@ class Data:
 
 
 def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0, keep=()):
-    """Data of a table in memory."""
+    """Return the Data of a table in memory: X (n, L) of any kind, y (n,)."""
     unusual = needs_plain(X)
     X, y = as_pandas(with_gaps(X), "X"), _one_dimension(y)
     if sparse.issparse(X):
@@ -86,7 +86,7 @@ def _one_dimension(y):
 
 
 def with_gaps(array):
-    """A masked array as one with missing values in place of its masked ones; anything else as it is."""
+    """Return a masked array with NaN in place of masked values, and anything else unchanged."""
     if not np.ma.isMaskedArray(array):
         return array
     if not np.ma.is_masked(array):
@@ -95,19 +95,19 @@ def with_gaps(array):
 
 
 def frame(X, rows):
-    """Some rows as a DataFrame."""
+    """Return some rows as a DataFrame."""
     if sparse.issparse(X):
         return pd.DataFrame(X[rows].toarray())
     return X.iloc[rows]
 
 
 class Coder:
-    """Codes blocks of rows and adds up their moments, class by class."""
+    """Codes blocks of rows, and adds up their moments class by class."""
 
     def __init__(self, categorical="auto", standardize=True, random_state=0, keep=()):
         self.categorical, self.standardize, self.keep = categorical, standardize, keep
         self.names, self.forced = None, ()
-        self.keys = {}  # ("value", column), ("missing", column) or (column, level) to its place
+        self.keys = {}  # from ("value", column), ("missing", column) or ("level", column, level) to an index
         self.kind, self.origin = {}, {}
         self.imputed, self.dropped = {}, {}
         self.classes, self.kept = {}, {}
@@ -117,7 +117,7 @@ class Coder:
         self.rng = np.random.default_rng(random_state)
 
     def add(self, block, labels):
-        """Take a DataFrame of features and their labels."""
+        """Add a block: a DataFrame of features, and their labels (n,)."""
         if not len(block):
             return
         labels = pd.Series(np.asarray(labels))
@@ -141,7 +141,7 @@ class Coder:
             self._sum_up()
 
     def _begin(self, block):
-        """Decide the kind of each column by the first block."""
+        """Decide the kind of each column from the first block."""
         self.names = list(block.columns)
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
@@ -176,7 +176,7 @@ class Coder:
                 self.kind[name] = "unknown" if column.isna().all() else "number"
 
     def _coded(self, block):
-        """Columns of numbers, of missing values and of levels, for one block."""
+        """Return the coded columns of a block, (n, K): numbers, missing values and levels."""
         if list(block.columns) != self.names:
             raise TableError("all blocks of rows must have the same columns")
         parts, numbers = [], []
@@ -195,19 +195,19 @@ class Coder:
             parts += self._numbers(numbers, block)
         A = np.zeros((len(block), len(self.keys)))
         for place, column in parts:
-            A[:, place] += column  # += : levels 1 and "1" are the same
+            A[:, place] += column  # += since levels 1 and "1" share a place
         return A
 
     @property
     def n(self):
-        """Number of rows."""
+        """Number of rows so far."""
         return sum(sums.n for sums in self.classes.values())
 
     def _place(self, key):
         return self.keys.setdefault(key, len(self.keys))
 
     def _numbers(self, names, block):
-        """Scaled numbers, and indicators of the missing ones."""
+        """Return pairs (index, coded column) of scaled numbers and of indicators of missing ones."""
         values = np.empty((len(block), len(names)))
         for j, name in enumerate(names):
             values[:, j] = self._as_numbers(name, block[name])
@@ -236,12 +236,12 @@ class Coder:
         return parts
 
     def relabel(self, new):
-        """Give the classes other labels."""
+        """Rename the classes by a dict from old to new labels."""
         self.classes = {new[label]: sums for label, sums in self.classes.items()}
         self.kept = {new[label]: kept for label, kept in self.kept.items()}
 
     def numbers_as_text(self):
-        """Sentences on columns of text that hold numbers, as a word for missing values leaves them."""
+        """Return sentences on columns of text that hold numbers, for example because of a word for missing values."""
         from ._texts import written_numbers
 
         said = []
@@ -268,7 +268,7 @@ class Coder:
             ) from None
 
     def _levels(self, name, column):
-        """One indicator a level."""
+        """Return pairs (index, indicator) of the levels of a column and of its missing values."""
         parts = []
         codes, levels = factorized(column, name)
         if (codes < 0).any():
@@ -296,7 +296,7 @@ class Coder:
         self.held = 0
 
     def _keep(self, label, block):
-        """A random sample of the rows of each class, as they came."""
+        """Keep a random sample of the rows of each class, as they came."""
         rank = self.rng.random(len(block))
         old = self.kept.get(label)
         if old is not None:
@@ -307,7 +307,7 @@ class Coder:
         self.kept[label] = block, rank
 
     def finish(self, positive=None):
-        """Moments of the coded table."""
+        """Return the Data of all blocks."""
         pos, neg = self._labels(positive)
         T, numeric, categorical = features(self)
         K, D = T.shape
@@ -327,7 +327,7 @@ class Coder:
         )  # fmt: skip
 
     def _rows(self, pos, neg, numeric, categorical):
-        """Rows that were kept: numbers as floats and levels as strings, with NaN where they are missing."""
+        """Return the kept rows (numbers as floats, levels as strings, NaN if missing), and which are positive (n,)."""
         kept = [self.kept[label][0] for label in (pos, neg)]
         both = pd.concat(kept)
         columns = {name: both[name].to_numpy(dtype=float, na_value=np.nan) for name in numeric}
@@ -354,12 +354,12 @@ class Coder:
                 shown = " and ".join(repr(_plain(label)) for label in self.classes)
                 raise TableError(f"positive must be one of the labels, {shown}, got {positive!r}")
         elif len({sums.n for sums in self.classes.values()}) == 1:
-            few = max(self.classes, key=lambda label: (str(type(label)), label))  # as many of both: the larger label
+            few = max(self.classes, key=lambda label: (str(type(label)), label))  # of equal classes, the larger label
         return few, next(label for label in self.classes if label != few)
 
 
 def _check_extremes(name, values, middle, width):
-    """Refuse a huge cell beside which all others are nothing: no mean and no variance is left of them."""
+    """Raise an error for a cell so large that no digit of the others is left in the mean and the variance."""
     sizes = np.abs(values)
     largest = sizes.max(initial=0.0)
     if largest < FAR:
@@ -381,7 +381,7 @@ def _too_many(labels):
 
 
 def _plain(label):
-    """A label as Python's own type, for messages and reports."""
+    """Return a label as a Python type, for messages and reports."""
     return label.item() if isinstance(label, np.generic) else label
 
 

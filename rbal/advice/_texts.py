@@ -1,4 +1,4 @@
-"""Columns of text as a file has them, into numbers, levels and labels; and notes of what was recognised."""
+"""Turn the text of a file into numbers, levels and labels, and note what was recognised."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ MARKS = ".", ",", " ", "'"
 
 
 class Texts:
-    """Reads the text of one CSV file, as its beginning tells.
+    """Reads the text of one CSV file, in the formats that its beginning shows.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ class Texts:
         The same as text.
     label : str
     left : list of str
-        Columns whose text stays as it is.
+        Columns that are not read as numbers.
     sep : str
         Separator of the file.
     decimal, thousands : str, optional
-        What the user says about numbers; by default it is recognised.
+        Marks that the user gave; by default they are recognised.
     na : list of str
         Words for missing values, beside the usual ones.
     """
@@ -35,8 +35,8 @@ class Texts:
     def __init__(self, table, text, label, left=(), *, sep=",", decimal=None, thousands=None, na=()):
         self.label, self.na = label, tuple(na)
         self.na_numbers = _numbers_among(self.na)
-        self.twice = []  # names of several columns
-        self.found = Counter()  # (word, column) to how often it was missing
+        self.twice = []  # names that several columns have
+        self.found = Counter()  # from (word, column) to how often the word meant a missing value
         looks = {}
         for name in text.columns.difference([label, *left], sort=False):
             if pd.api.types.is_bool_dtype(table[name]):
@@ -66,7 +66,7 @@ class Texts:
         self.dtype = dict.fromkeys([label, *own], "str")
 
     def __call__(self, block):
-        """A block as pandas read it, with numbers where there are some; and the labels."""
+        """Return the features of a block that pandas read, with text turned into numbers, and its labels."""
         columns = {}
         for name in block.columns:
             if name == self.label:
@@ -83,7 +83,7 @@ class Texts:
         return pd.DataFrame(columns, index=block.index), self._labels(block[self.label])
 
     def _without(self, name, column):
-        """Numbers, of which some mean that there is none."""
+        """Return numbers with NaN for those that stand for a missing value."""
         if not self.na_numbers:
             return column
         missing = column.isin(self.na_numbers)
@@ -117,11 +117,11 @@ class Texts:
             raise TableError(
                 f"the label is missing{written} in {int(missing.sum())} rows: fill them in or leave these rows out"
             )
-        whole = cells.str.fullmatch(r"-?(?:0|[1-9][0-9]*)\.0+").astype(bool)  # 1.0 is 1
+        whole = cells.str.fullmatch(r"-?(?:0|[1-9][0-9]*)\.0+").astype(bool)  # 1.0 and 1 are one label
         return cells.mask(whole, cells.str.replace(r"\.0+$", "", regex=True))
 
     def notes(self, used):
-        """Sentences on what was recognised in the columns that were used."""
+        """Return sentences on what was recognised in the columns that were used."""
         said = [f"More than one column is called {name!r}: those after the first get a number." for name in self.twice]
         groups = {}
         for name, form in self.formats.items():
@@ -159,7 +159,7 @@ class Texts:
 
 
 def relabelled(labels):
-    """Labels of a CSV file as numbers or truth values where they are written so, and sentences on words for missing.
+    """Map labels of a CSV file to the numbers or truth values they spell; return sentences on words for missing too.
 
     Parameters
     ----------
@@ -184,12 +184,12 @@ def relabelled(labels):
             f"the labels {labels[0]!r} and {labels[1]!r} are one number, written in two ways: write them alike"
         )
     if any(label.lstrip("+-").startswith("0") and label.lstrip("+-")[1:2].isdigit() for label in labels):
-        return {label: label for label in labels}, said  # 01 is a name
+        return {label: label for label in labels}, said  # 01 is a name, not a number
     return {label: int(value) if label.lstrip("+-").isdigit() else value for label, (value,) in values.items()}, said
 
 
 def without(block, na):
-    """A block of any columns, without the values that the user calls missing."""
+    """Return a block with missing values in place of the words or numbers that the user calls missing."""
     if not len(na):
         return block
     numbers = _numbers_among(na)
@@ -197,7 +197,7 @@ def without(block, na):
 
 
 def written_numbers(column):
-    """Whether a column of text in memory is one of numbers, all but a few of its cells; and one of these."""
+    """Return a telling cell of a column whose text is numbers in all but a few cells, or None for other columns."""
     text = column.dropna()
     text = text[text.map(lambda cell: isinstance(cell, str)).astype(bool)].astype(object)
     found = look(text)
@@ -207,7 +207,7 @@ def written_numbers(column):
 
 
 def check_marks(decimal, thousands):
-    """Refuse marks that no file has."""
+    """Raise an error for marks that numbers cannot have."""
     if decimal is not None and decimal not in ONE_SIGN:
         raise TableError(f"decimal must be '.' or ',', got {decimal!r}")
     if thousands is not None and thousands not in MARKS:
@@ -221,7 +221,7 @@ def _is_number(column):
 
 
 def _may_be_thousands(text):
-    """Whether cells of a column of numbers have a point, and none of them one that cannot be a mark of thousands."""
+    """Return whether cells of a column of numbers have points, all of which may be marks of thousands."""
     marked = False
     for cell in text.dropna():
         _, mark, end = cell.strip().rpartition(".")

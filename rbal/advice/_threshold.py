@@ -1,4 +1,4 @@
-"""The threshold of a classifier, searched at the scores themselves."""
+"""Find the threshold of a classifier among the scores themselves."""
 
 import numpy as np
 from scipy.special import ndtri
@@ -15,30 +15,30 @@ from ..metrics import METRICS
 from ..metrics._formulas import Rates
 from ..metrics._records import goals, named
 
-NODES = 16  # of the smoothing, of equal probability
+NODES = 16  # points of equal probability by which rates are smoothed
 
 
 def height(record, tpr, fpr, share):
-    """The metric at these rates, more is better."""
+    """Return the metric at these rates, with the sign that makes more better."""
     return record.sign * record.of_rates(Rates.of(tpr, fpr), share)
 
 
 def best_cut(scores, positive, metric, weight=None):
-    """Threshold above which to answer "positive", and the metric of the scores there.
+    """Return the threshold above which to answer "positive", and the metric of the scores there.
 
     Every threshold that tells the scores apart is tried: halfway between neighbours, and beyond both ends. So an
     outlier is one score among many, however far out it lies. The rates are smoothed over the width of a kernel estimate
-    of the density of each class, which a threshold from few samples needs: that of the bare scores misses the best by
-    two to three times as much. The time is that of sorting.
+    of the density of each class, which helps with few samples: the threshold of the bare scores misses the best one by
+    two to three times as much. Sorting takes most of the time.
 
     Parameters
     ----------
     scores : (n,) array
     positive : (n,) array of bool
     metric : Metric
-        Record of one that depends on the threshold.
+        A metric that depends on the threshold.
     weight : (n,) array, optional
-        What each sample counts.
+        Weight of each sample.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def best_cut(scores, positive, metric, weight=None):
     weight = np.ones(len(scores)) if weight is None else weight
     known = np.unique(scores[weight > 0.0])
     middle = 0.5 * known[:-1] + 0.5 * known[1:]
-    middle = np.where(middle < known[1:], middle, known[:-1])  # of two numbers without one between them, the smaller
+    middle = np.where(middle < known[1:], middle, known[:-1])  # the smaller of two neighbouring doubles
     cuts = np.concatenate([[-np.inf], middle, [np.inf]])
     share = float(weight[positive].sum() / weight.sum())
     smooth, bare = [], []
@@ -63,20 +63,20 @@ def best_cut(scores, positive, metric, weight=None):
 
 
 def _survival(s, weight):
-    """Sorted scores of a class, and the share of it above a threshold."""
+    """Return the sorted scores (n,) of a class, and the function from a threshold to the share above it."""
     order = np.argsort(s, kind="stable")
     s, below = s[order], np.concatenate([[0.0], np.cumsum(weight[order])])
     return s, lambda cut: 1.0 - below[np.searchsorted(s, cut, side="right")] / below[-1]
 
 
 def _width(s):
-    """Silverman's width of a kernel, from the middle half of sorted scores; 0 where half of them are one number."""
+    """Return Silverman's kernel width, by the middle half of scores (n,); 0 where half of them are one number."""
     spread = min(s.std(), np.subtract(*np.percentile(s, [75, 25])) / 1.34)
     return 0.9 * spread * len(s) ** -0.2
 
 
 def _has(method):
-    """Whether the classifier within has this method."""
+    """Return a decorator for a method that exists only if the inner classifier has it."""
 
     def has(self):
         getattr(getattr(self, "estimator_", self.estimator), method)
@@ -86,7 +86,7 @@ def _has(method):
 
 
 class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier with the threshold that is best for a metric on scores out of its training folds.
+    """A classifier with the threshold at which a metric of cross-validated scores is best.
 
     It does what :class:`sklearn.model_selection.TunedThresholdClassifierCV` does, with two differences. Thresholds are
     not spread evenly between the extreme scores, where one outlier leaves none in between, but lie at the scores. And
@@ -95,16 +95,16 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier
-        With ``decision_function``, which is taken first, or ``predict_proba``.
+        It has ``decision_function``, which is preferred, or ``predict_proba``.
     metric : {"ba", "f1", "mcc", "cost"}
-        What is to be best: balanced accuracy, F1, Matthews correlation, the mean cost, or what else is registered in
-        :data:`rbal.metrics.METRICS` and depends on the threshold.
+        Balanced accuracy, F1, Matthews correlation, the mean cost, or another metric in
+        :data:`rbal.metrics.METRICS` that depends on the threshold.
     costs : (float, float)
-        Of a missed positive and of a false alarm, for ``metric="cost"``.
+        Cost of a missed positive and of a false alarm, for ``metric="cost"``.
     pos_label : label, optional
-        Label of the positive class; by default the second of the sorted two.
+        Label of the positive class; by default the second of the two sorted labels.
     cv : int or splitter
-        Folds: stratified ones, as many as the smaller class allows at most; or as scikit-learn takes them.
+        Number of stratified folds, at most the size of the smaller class; or a splitter of scikit-learn.
     n_jobs : int, optional
         Workers, as in joblib.
 
@@ -115,7 +115,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     best_threshold_ : float
         Scores above it are answered "positive".
     best_score_ : float
-        The metric there, of the scores out of the training folds; with minus its sign where less is better.
+        The metric of the cross-validated scores there; minus the metric where less is better.
     classes_ : (2,) array
         Labels.
     n_features_in_ : int
@@ -141,8 +141,8 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y : (n,) array
             Two labels.
         **params : dict
-            For the ``fit`` of the classifier, by rows where they are as long as y. Where ``sample_weight`` is among
-            them (or ``step__sample_weight`` of a pipeline), it counts in the metric too.
+            Passed on to the ``fit`` of the classifier, cut to the rows of a fold if they are as long as y. If
+            ``sample_weight`` (or ``step__sample_weight`` of a pipeline) is among them, the metric uses it too.
 
         Returns
         -------
@@ -180,7 +180,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def get_metadata_routing(self):
-        """How metadata reach the classifier.
+        """Return how metadata reach the classifier.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return "decision_function" if hasattr(self.estimator, "decision_function") else "predict_proba"
 
     def _positive(self):
-        """Place of the positive label among the two; one that was read from a file may be text for a number."""
+        """Return the index of the positive label in classes_, where text from a file may stand for a number."""
         if self.pos_label is None:
             return 1
         for same in (lambda label: label == self.pos_label, lambda label: str(label) == str(self.pos_label)):
@@ -214,14 +214,14 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         raise ValueError(f"pos_label must be one of {self.classes_.tolist()}, got {self.pos_label!r}")
 
     def _one_sided(self, scores):
-        """Scores of which the larger speak for the positive class."""
+        """Return scores (n,) that are larger for the positive class."""
         place = self._positive()
         if scores.ndim == 2:
             return scores[:, place]
         return scores if place == 1 else -scores
 
     def predict(self, X):
-        """Labels: the positive class where its score is above the threshold.
+        """Return labels: the positive class where its score is above the threshold.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_has("decision_function")
     def decision_function(self, X):
-        """Scores of the classifier, whatever the threshold.
+        """Return the scores of the classifier, which do not depend on the threshold.
 
         Parameters
         ----------
@@ -253,7 +253,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_has("predict_proba")
     def predict_proba(self, X):
-        """Probabilities of the classifier, whatever the threshold.
+        """Return the probabilities of the classifier, which do not depend on the threshold.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_has("predict_log_proba")
     def predict_log_proba(self, X):
-        """Logarithms of the probabilities.
+        """Return the logarithms of the probabilities.
 
         Parameters
         ----------

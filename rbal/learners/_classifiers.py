@@ -1,4 +1,4 @@
-"""The classifiers, with the interface of scikit-learn."""
+"""The linear classifiers, with the interface of scikit-learn."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from ._perceptron import Problem
 
 
 class OrderParameters(NamedTuple):
-    """What the theory predicts of a classifier, measured on one that was trained."""
+    """The order parameters of the theory, measured on a trained classifier."""
 
     q: float  # variance of the scores within a class
     r: float  # distance between the class means of the score
@@ -23,7 +23,7 @@ class OrderParameters(NamedTuple):
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):
-    """Scores x·J/√L - b on real features, or on states one-hot encoded in the zero-sum gauge."""
+    """Classifier with scores x·J/√L - b of real features, or of states one-hot encoded in the zero-sum gauge."""
 
     def fit(self, X, y, sample_weight=None):
         """Train on samples X with two labels y.
@@ -43,7 +43,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _prepare(self, X, y, sample_weight):
-        """Features without the zero-sum directions over √L, signs and weights of the samples that count."""
+        """Return features over √L (n, D), signs (n,) and weights (n,), without zero-sum directions and zero weights."""
         unmasked("X", X), unmasked("y", y), unmasked("sample_weight", sample_weight)
         X, y = validate_data(self, X, y, dtype=float)
         check_classification_targets(y)
@@ -74,7 +74,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         return J if self.n_states is None else J.reshape(self.n_features_in_, -1) @ helmert(self.n_states)
 
     def decision_function(self, X):
-        """Scores x·J/√L - b.
+        """Return the scores x·J/√L - b.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         return self.J_[np.arange(L), states("X", X, self.n_states)].sum(axis=1) / np.sqrt(L) - self.b_
 
     def predict(self, X):
-        """Labels: the positive class where the score is positive.
+        """Return labels: the positive class where the score is positive.
 
         Parameters
         ----------
@@ -106,17 +106,17 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[positive.astype(int)]
 
     def order_parameters(self, moments):
-        """q = JᵀCJ/L, r = J·δ/L and b - J·M/√L, with the true moments of the data.
+        """Return q = JᵀCJ/L, r = J·δ/L and b - J·M/√L, with the true moments of the data.
 
         Parameters
         ----------
         moments : Moments
-            Of the classes that the training samples were drawn from.
+            Moments of the classes that the training samples were drawn from.
 
         Returns
         -------
         OrderParameters
-            A named tuple (q, r, b), to be compared with the same names of a solution; ``Metrics(*...)`` takes it.
+            A named tuple (q, r, b), to compare with the fields of a solution; ``Metrics(*...)`` takes it.
         """
         check_is_fitted(self)
         if np.shape(moments.M) != self.J_.shape:
@@ -219,7 +219,7 @@ class SphericalPerceptron(_LinearClassifier):
         if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa):
             self.multiplier_ = 0.0
             widest = problem.largest_margin()
-            if problem.margins(*widest[:2]).min() > kappa:  # or else zero loss is reached at a single point
+            if problem.margins(*widest[:2]).min() > kappa:  # otherwise a single point has zero loss
                 J, b, self.kkt_residual_ = widest
         self.objective_ = problem.objective(J, b)
         draw = self.sat == "typical" and self.objective_ == 0.0 and problem.margins(J, b).min() > kappa
@@ -282,7 +282,7 @@ class LinearSVM(_LinearClassifier):
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         flag("fit_bias", self.fit_bias)
         if self.loss == "hinge" and not self.fit_bias:
-            # libsvm always fits a bias: with every sample mirrored, at half the weight, it vanishes
+            # libsvm always fits a bias, which vanishes if every sample is mirrored, at half the weight
             mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])
             weights = 0.5 * np.concatenate([weight, weight])
         else:

@@ -1,4 +1,4 @@
-r"""A loss, as the saddle point sees it: three Gaussian expectations and a proximal step.
+r"""Losses, of which the saddle point needs three Gaussian expectations after a proximal step.
 
 For a class with label :math:`y` the solver draws :math:`u_0\sim\mathcal N(\mu, q)`, moves it to
 :math:`u = \mathrm{prox}_{x\ell}(u_0)` and records the force :math:`f = (u-u_0)/x = -\ell'(u)`. All it asks of the
@@ -26,7 +26,7 @@ for _loss in (HINGE, SQUARED_HINGE, SQUARE, LOGISTIC):
 
 
 def expectations(loss, kappa, c, x, mu, q):
-    """Twelve expectations of a loss or a constraint, one function for all.
+    """Return the twelve expectations of a loss or a constraint.
 
     Parameters
     ----------

@@ -5,14 +5,14 @@ import math
 from .._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX, cdf, jit, mills, mills_curvatures, pdf
 from ._record import Constraint
 
-# The SAT phase: a deviation of u0 this small, relative to what the force depends on, takes its mean as the origin; and
-# panels enough for any interval of doubles, which are 1.5 wide up to t = 4 and then grow by 1.4 each.
+# In the SAT phase the mean of u0 is the origin if its deviation is this small, relative to the scale of the force. The
+# panels, 1.5 wide up to t = 4 and then growing by 1.4 each, are enough for any interval of doubles.
 NARROW, MAX_PANELS = 1e-3, 2200
 
 
 @jit
 def ramp(a, kappa, mu, q):
-    """f = a (κ - u0)₊, where a(x) obeys ∂a/∂x = -a²: squared hinge, and the edge of an inequality."""
+    """Return the twelve expectations for f = a (κ - u0)₊ with ∂a/∂x = -a²: squared hinge, edge of an inequality."""
     i0, i1, i2 = positive_part(kappa, mu, q)
     s = math.sqrt(q)
     t = (kappa - mu) / s
@@ -27,7 +27,7 @@ def ramp(a, kappa, mu, q):
 
 @jit
 def positive_part(kappa, mu, q):
-    """E[(κ - u0)₊ᵏ] for k = 0, 1, 2."""
+    """Return E[(κ - u0)₊ᵏ] for k = 0, 1, 2."""
     s = math.sqrt(q)
     t = (kappa - mu) / s
     p, i0 = pdf(t), cdf(t)
@@ -39,7 +39,7 @@ def positive_part(kappa, mu, q):
 
 @jit
 def line(a, kappa, mu, q):
-    """f = a (κ - u0): square loss, and equality constraints."""
+    """Return the twelve expectations for f = a (κ - u0): square loss, and equality constraints."""
     d = kappa - mu
     i2 = d * d + q
     return (
@@ -52,10 +52,10 @@ def line(a, kappa, mu, q):
 
 @jit
 def panels(kappa, w, mu, q):
-    """Range of t - origin in the SAT phase: origin, start, end and the widest panel.
+    """Return origin, start, end and widest panel of the range of t - origin in the SAT phase.
 
     All that is left out is below rounding. The origin is 0, where h bends, unless u0 hardly varies, or only far away
-    from there. Then it is the mean of t, or else t would leave no digits to the Gaussian.
+    from there. Then it is the mean of t, since otherwise rounding of t would spoil the Gaussian.
     """
     s, sw, middle = math.sqrt(q), math.sqrt(w), kappa - mu
     if s < NARROW * max(sw, middle):
@@ -68,7 +68,7 @@ def panels(kappa, w, mu, q):
 
 @jit
 def inequality_force(kappa, c, w, mu, q):
-    """(E[f], ∂E[f]/∂μ) alone, as ``inequality`` has them: what the bias asks for, again and again."""
+    """Return only E[f] and ∂E[f]/∂μ of ``inequality``, which the search for the bias needs many times."""
     s, sw = math.sqrt(q), math.sqrt(w)
     origin, t, end, widest = panels(kappa, w, mu, q)
     middle = kappa - mu if origin == 0.0 else 0.0
@@ -89,7 +89,7 @@ def inequality_force(kappa, c, w, mu, q):
 
 @jit
 def inequality(kappa, c, w, mu, q):
-    """SAT phase, eq. (GpmSAT): f = h(t)/√w with t = (κ - u0)/√w and h the inverse Mills ratio.
+    """Return the twelve expectations in the SAT phase, eq. (GpmSAT): f = h(t)/√w, t = (κ - u0)/√w, h inverse Mills.
 
     The panels follow the Gaussian in u0 and the corner of h at t = 0, which differ in width when w ≪ q or w ≫ q.
     Here ∂f/∂w = f f' + f''/2.
@@ -128,19 +128,19 @@ def inequality(kappa, c, w, mu, q):
 
 @jit
 def equality(kappa, c, w, mu, q):
-    """SAT phase of equal constraints: f = (κ - u0)/w."""
+    """Return the twelve expectations in the SAT phase of u = κ, where f = (κ - u0)/w."""
     return line(1.0 / w, kappa, mu, q)
 
 
 @jit
 def inequality_edge(kappa, c, x, mu, q):
-    """Where the SAT phase of u ≥ κ ends, as x → ∞: x f = (κ - u0)₊."""
+    """Return the twelve expectations where the SAT phase of u ≥ κ ends, as x → ∞: x f = (κ - u0)₊."""
     return ramp(1.0, kappa, mu, q)
 
 
 @jit
 def equality_edge(kappa, c, x, mu, q):
-    """Where that of u = κ ends."""
+    """Return the twelve expectations where the SAT phase of u = κ ends: x f = κ - u0."""
     return line(1.0, kappa, mu, q)
 
 

@@ -1,4 +1,4 @@
-"""The hinge, ℓ = c (κ - u)₊."""
+"""The hinge loss, ℓ = c (κ - u)₊."""
 
 import math
 
@@ -11,7 +11,7 @@ from ._record import Loss
 
 @jit
 def hinge(kappa, c, x, mu, q):
-    """ℓ = c (κ - u)₊, eq. (GpmUNSAT): f = c below κ - cx and falls linearly to 0 at κ."""
+    """Return the twelve expectations, eq. (GpmUNSAT): f = c below κ - cx and falls linearly to 0 at κ."""
     s = math.sqrt(q)
     t1, t2 = (kappa - c * x - mu) / s, (kappa - mu) / s
     below = cdf(t1)
@@ -28,7 +28,7 @@ def hinge(kappa, c, x, mu, q):
 
 @jit
 def band_moments(t1, t2):
-    """E[sᵏ; t1 < z < t2] for k = 0, 1, 2, where s falls from 1 at t1 to 0 at t2 and z is standard normal."""
+    """Return E[sᵏ; t1 < z < t2] for k = 0, 1, 2, where s falls from 1 at t1 to 0 at t2 and z is standard normal."""
     width = t2 - t1
     if width < 1.0:  # here the closed form would subtract nearly equal numbers
         m0 = m1 = m2 = 0.0
@@ -48,7 +48,7 @@ def band_moments(t1, t2):
 
 @jit
 def mean_loss(kappa, c, x, mu, q):
-    """E[ℓ(u)]."""
+    """Return E[ℓ(u)]."""
     s = math.sqrt(q)
     t = (kappa - c * x - mu) / s
     return c * s * (pdf(t) + t * cdf(t))
@@ -56,18 +56,18 @@ def mean_loss(kappa, c, x, mu, q):
 
 @jit
 def force(kappa, c, u):
-    """-ℓ'(u); on the kink, the force from below."""
+    """Return the force -ℓ'(u), at the kink that from below."""
     return c if u <= kappa else 0.0
 
 
 @jit
 def curvature(kappa, c, u):
-    """ℓ''(u), off the kink."""
+    """Return ℓ''(u), which is 0 beside the kink."""
     return 0.0
 
 
 def estimator(C, fit_bias=True, tol=1e-3, max_iter=-1, class_weight=None):
-    """Linear SVM of scikit-learn, by libsvm, which always fits a bias."""
+    """Return a linear SVM of scikit-learn, solved by libsvm, which always fits a bias."""
     from sklearn.svm import SVC
 
     return SVC(kernel="linear", C=C, cache_size=500, tol=tol, max_iter=max_iter, class_weight=class_weight)

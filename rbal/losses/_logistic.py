@@ -1,4 +1,4 @@
-"""The logistic loss, ℓ = c log(1 + exp(κ - u)), by quadrature."""
+"""The logistic loss, ℓ = c log(1 + exp(κ - u)), whose expectations are quadratures."""
 
 import math
 
@@ -13,19 +13,19 @@ WIDEST = 125.0
 
 @jit
 def logistic(kappa, c, x, mu, q):
-    """Twelve expectations."""
+    """Return the twelve expectations."""
     return quadrature(kappa, c, x, mu, q)[:12]
 
 
 @jit
 def mean_loss(kappa, c, x, mu, q):
-    """E[ℓ(u)]."""
+    """Return E[ℓ(u)]."""
     return quadrature(kappa, c, x, mu, q)[12]
 
 
 @jit
 def quadrature(kappa, c, x, mu, q):
-    """Trapezoid rule in u0, with a scalar prox at each node; E[ℓ] comes last.
+    """Return the twelve expectations and E[ℓ] by the trapezoid rule in u0, with a scalar prox at each node.
 
     The prox is singular where 1 + xℓ'' = 0, which happens at Im u0 = ±π whatever x: the trapezoid rule with step h
     converges like exp(-2π²/(√q h)).
@@ -66,10 +66,10 @@ def quadrature(kappa, c, x, mu, q):
 
 @jit
 def prox_logistic(u0, kappa, cx, guess):
-    """Root u of u - u0 = cx/(1 + exp(u - κ)); it lies in [u0, u0 + cx]."""
+    """Return the root u of u - u0 = cx/(1 + exp(u - κ)), which lies in [u0, u0 + cx]."""
     u = min(max(guess, u0), u0 + cx)
     rounding = 1e-15 * (abs(u0) + cx)
-    lo, hi = u0 - rounding, u0 + cx + rounding  # where the force saturates the root is an end, which must be inside
+    lo, hi = u0 - rounding, u0 + cx + rounding  # a saturated force has its root at an end: keep it inside
     for _ in range(100):
         e = 1.0 / (1.0 + math.exp(min(u - kappa, 700.0)))
         gap = u - u0 - cx * e
@@ -86,19 +86,19 @@ def prox_logistic(u0, kappa, cx, guess):
 
 @jit
 def force(kappa, c, u):
-    """-ℓ'(u)."""
+    """Return the force -ℓ'(u)."""
     return c / (1.0 + math.exp(u - kappa))
 
 
 @jit
 def curvature(kappa, c, u):
-    """ℓ''(u)."""
+    """Return ℓ''(u)."""
     e = 1.0 / (1.0 + math.exp(u - kappa))
     return c * e * (1.0 - e)
 
 
 def estimator(C, fit_bias=True, tol=None, max_iter=1000, class_weight=None):
-    """Logistic regression of scikit-learn, by Newton's method where a tolerance is asked for."""
+    """Return a logistic regression of scikit-learn, solved by Newton's method if a tolerance is given."""
     from sklearn.linear_model import LogisticRegression
 
     exactly = {} if tol is None else {"solver": "newton-cholesky", "tol": tol}

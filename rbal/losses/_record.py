@@ -1,4 +1,4 @@
-"""The record of a loss, and what the compiled solver is handed of it."""
+"""The record of a loss, and the laws that the compiled solver gets of it."""
 
 import functools
 import math
@@ -18,23 +18,23 @@ LOSSES = {}
 
 
 class Law(NamedTuple):
-    """What the solver asks of a loss or a constraint. Every law has the same type, so that one solver serves all.
+    """What the solver needs of a loss or a constraint. Every law has the same type, so that one solver serves all.
 
-    Functions are given as addresses, 0 where there is none.
+    Functions are given as addresses, 0 if there is none.
     """
 
     expectations: int
     mean_force: int
     mean_loss: int
     force: int
-    widest: float  # √q up to which the expectations are exact: finite for a quadrature, each of which takes long
+    widest: float  # √q up to which the expectations are exact: finite for a quadrature, which is slow
     unit: float  # the scale on which the loss bends beside κ, 0 for none
     saturates: bool  # the force is at most c
     kinked: bool  # the force jumps from c to 0 at κ, and is constant elsewhere
-    easier_below: bool  # a constraint that a smaller margin eases
+    easier_below: bool  # a constraint that is easier to meet with a smaller margin
 
 
-# How the solver calls what a law holds the address of: functions of (κ, c, x, μ, q), the last one of (κ, c, u).
+# How the solver calls the functions of a law by their addresses: with (κ, c, x, μ, q), the last one with (κ, c, u).
 PAIR, TWELVE = types.UniTuple(FLOAT, 2), types.UniTuple(FLOAT, 12)
 FIVE, THREE = (FLOAT,) * 5, (FLOAT,) * 3
 expectations_at, mean_force_at, mean_loss_at = late(TWELVE, FIVE), late(PAIR, FIVE), late(FLOAT, FIVE)
@@ -45,14 +45,14 @@ NO_LAW = Law(0, 0, 0, 0, math.inf, 0.0, False, False, False)
 
 @jit
 def law_of(calls, traits, row):
-    """Law in one row of the tables of a loss: 0 its own, 1 of its SAT phase, 2 of the surface between the phases."""
+    """Return the law in a row of the tables of a loss: 0 its own, 1 its SAT phase, 2 the surface between the phases."""
     c, t = calls[row], traits[row]
     return Law(c[0], c[1], c[2], c[3], t[0], t[1], t[2] != 0.0, t[3] != 0.0, t[4] != 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """What samples must obey where a loss vanishes on all of them.
+    """The constraint that samples obey where a loss vanishes on all of them.
 
     Attributes
     ----------
@@ -60,9 +60,9 @@ class Constraint:
     expectations, edge : compiled function of (κ, c, w, μ, q)
         The twelve expectations inside the SAT phase, with w in the place of x, and on the surface where it ends.
     mean_force : compiled function of the same, optional
-        (E[f], ∂E[f]/∂μ) alone, where that is quicker.
+        Only E[f] and ∂E[f]/∂μ, if that is faster.
     easier_below : bool
-        Whether a smaller margin is easier to reach.
+        Whether the constraint is easier to meet with a smaller margin.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Constraint:
 
     @functools.cached_property
     def laws(self):
-        """Laws of the phase and of its surface."""
+        """The laws of the SAT phase and of its surface."""
         quick = address(self.mean_force, PAIR, FIVE) if self.mean_force else 0
         at_edge = NO_LAW._replace(expectations=address(self.edge, TWELVE, FIVE))
         inside = at_edge._replace(
@@ -84,12 +84,12 @@ class Constraint:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """A loss ℓ of the signed score u, with margin κ and weight c, and all that the library asks of it.
+    """A loss ℓ of the signed score u, with margin κ and weight c, and all that the library needs of it.
 
     Attributes
     ----------
     name : str
-        What ``loss=`` takes.
+        Name that ``loss=`` takes.
     title : str
         Name of the classifier that is trained with it.
     formula : str
@@ -103,10 +103,10 @@ class Loss:
     force, curvature : compiled function of (κ, c, u)
         -ℓ'(u), from below where it jumps, and ℓ''(u).
     estimator : function of (C, fit_bias, tol, max_iter, class_weight), optional
-        Unfitted classifier of scikit-learn that minimises Σ ℓ + ‖J‖²/(2C) at the default of κ, where all arguments but
-        C have defaults; None where there is none, and then the theory alone knows this loss.
+        Returns an unfitted classifier of scikit-learn that minimises Σ ℓ + ‖J‖²/(2C) at the default of κ; all arguments
+        but C have defaults. With None, only the theory knows this loss.
     constraint : Constraint, optional
-        What it becomes where it can vanish on all the data.
+        Constraint that replaces the loss if it can vanish on all the data.
     margin : float
         Default of κ: 1, or 0 for a loss without a margin, where κ is a shift.
     widest : float
@@ -135,7 +135,7 @@ class Loss:
 
     @functools.cached_property
     def laws(self):
-        """Laws of the loss, of its SAT phase and of the surface between them; this compiles its functions."""
+        """The laws of the loss, of its SAT phase and of the surface between them; this compiles its functions."""
         own = Law(
             address(self.expectations, TWELVE, FIVE),
             0,
@@ -157,7 +157,7 @@ class Loss:
 
 
 def register(loss):
-    """Make a loss known by its name, to the solver, the learners and the advice.
+    """Add a loss to LOSSES, so that the solver, the learners and the advice know it by its name.
 
     Parameters
     ----------
@@ -172,5 +172,5 @@ def register(loss):
 
 
 def trained():
-    """Names of the losses that somebody trains."""
+    """Return the names of the losses that have a classifier to train."""
     return tuple(name for name, loss in LOSSES.items() if loss.estimator)

@@ -1,4 +1,4 @@
-"""The formula of each metric: of the four rates and the share of positives, or of scores and labels."""
+"""The formula of each metric, from the four rates and the share of positives, or from scores and labels."""
 
 from typing import NamedTuple
 
@@ -15,59 +15,59 @@ class Rates(NamedTuple):
 
     @classmethod
     def of(cls, tpr, fpr):
-        """All four, from the shares of each class that are answered "positive"."""
+        """Return all four rates, from the shares of each class that are answered "positive"."""
         return cls(tpr, fpr, 1.0 - fpr, 1.0 - tpr)
 
 
 def ba(rates, phi):
-    """Balanced accuracy."""
+    """Return the balanced accuracy, the mean of TPR and TNR."""
     return 0.5 * (rates.tpr + rates.tnr)
 
 
 def acc(rates, phi):
-    """Accuracy."""
+    """Return the accuracy on a test set with a share phi of positives."""
     return phi * rates.tpr + (1.0 - phi) * rates.tnr
 
 
 def cost(rates, phi, miss=1.0, alarm=1.0):
-    """Mean cost of an answer; with costs of 1, the misclassification error, without cancellation."""
+    """Return the mean cost of an answer, which for costs of 1 is the misclassification error, without cancellation."""
     return miss * phi * rates.fnr + alarm * (1.0 - phi) * rates.fpr
 
 
 def ppv(rates, phi):
-    """Positive predictive value; NaN where no answer is positive."""
+    """Return the positive predictive value, NaN where no answer is positive."""
     return _part(phi * rates.tpr, (1.0 - phi) * rates.fpr)
 
 
 def npv(rates, phi):
-    """Negative predictive value; NaN where no answer is negative."""
+    """Return the negative predictive value, NaN where no answer is negative."""
     return _part((1.0 - phi) * rates.tnr, phi * rates.fnr)
 
 
 def fdr(rates, phi):
-    """False discovery rate, 1 - PPV."""
+    """Return the false discovery rate, 1 - PPV."""
     return _part((1.0 - phi) * rates.fpr, phi * rates.tpr)
 
 
 def fomr(rates, phi):
-    """False omission rate, 1 - NPV."""
+    """Return the false omission rate, 1 - NPV."""
     return _part(phi * rates.fnr, (1.0 - phi) * rates.tnr)
 
 
 def f1(rates, phi):
-    """Harmonic mean of precision and recall."""
+    """Return F1, the harmonic mean of precision and recall."""
     total = phi * (1.0 + rates.tpr) + (1.0 - phi) * rates.fpr
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total == 0, 0.0, 2.0 * phi * rates.tpr / total)[()]
 
 
 def fm(rates, phi):
-    """Fowlkes–Mallows index."""
+    """Return the Fowlkes–Mallows index, √(PPV·TPR)."""
     return np.sqrt(ppv(rates, phi) * rates.tpr)
 
 
 def mcc(rates, phi):
-    """Matthews correlation; 0 where one class is never predicted."""
+    """Return the Matthews correlation, 0 where one class is never predicted."""
     tpr, fpr, tnr, fnr = rates
     spread = (phi * tpr + (1.0 - phi) * fpr) * (phi * fnr + (1.0 - phi) * tnr)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -76,31 +76,31 @@ def mcc(rates, phi):
 
 
 def auc(scores, positive, weight=None):
-    """Area under the ROC curve: how often a positive has the higher score (Mann and Whitney; ties count half)."""
+    """Return how often a positive has the higher score (Mann and Whitney; ties count half), all arguments (n,)."""
     pos, neg = _counts(scores, positive, weight)
     return float(pos @ (np.cumsum(neg) - 0.5 * neg) / (pos.sum() * neg.sum()))
 
 
 def auprc(scores, positive, weight=None):
-    """Average precision: the precision averaged over the recall, equal scores taken together."""
+    """Return the precision averaged over the recall, equal scores taken together; all arguments are (n,)."""
     pos, neg = (counts[::-1] for counts in _counts(scores, positive, weight))
     hits = np.cumsum(pos)
     return float(pos @ (hits / np.maximum(hits + np.cumsum(neg), 1e-300)) / hits[-1])
 
 
 def cross_entropy(scores, positive, weight=None):
-    """Mean cross-entropy of the scores as logits."""
+    """Return the mean cross-entropy of scores (n,) taken as logits."""
     return float(np.average(np.logaddexp(0.0, np.where(positive, -scores, scores)), weights=weight))
 
 
 def _part(of, other):
-    """What ``of`` is of both; NaN where both are 0."""
+    """Return of / (of + other), NaN where both are 0."""
     with np.errstate(invalid="ignore"):
         return np.divide(of, of + other)
 
 
 def _counts(scores, positive, weight):
-    """Weights of the positives and of the negatives at each different score, from the lowest score up."""
+    """Return the weights of positives and of negatives at each distinct score, from the lowest up."""
     values, place = np.unique(scores, return_inverse=True)
     weight = np.ones(len(scores)) if weight is None else weight
     return (np.bincount(place[member], weight[member], len(values)) for member in (positive, ~positive))

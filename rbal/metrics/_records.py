@@ -15,37 +15,35 @@ from . import _formulas as formulas
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: of the theory, of real scores, or of both.
+    """A metric of the theory, of real scores, or of both.
 
-    A metric of the confusion matrix is one formula, ``of_rates``, that serves both. One that needs no threshold has
+    A metric of the confusion matrix has one formula, ``of_rates``, for both. A metric that needs no threshold has
     ``of_theory`` and ``of_scores`` instead.
 
     Attributes
     ----------
     name : str
-        By which it is chosen.
+        Name that ``metric=`` takes.
     label, title, about : str
-        For a legend ("BA"), within a sentence ("balanced accuracy"), and for a menu, where the title does not explain
-        it.
+        Text for a legend ("BA"), for a sentence ("balanced accuracy"), and for a menu if the title does not explain it.
     of_rates : callable, optional
-        Function of rates, with the attributes tpr, fpr, tnr and fnr, and of the share of positives; of arrays that
-        broadcast.
+        Function of rates, with the attributes tpr, fpr, tnr and fnr, and of the share of positives; arrays broadcast.
     of_theory : callable, optional
-        Function of a :class:`rbal.Metrics`, the share of positives and a threshold; by default that of its rates.
+        Function of a :class:`rbal.Metrics`, the share of positives and a threshold; by default ``of_rates`` there.
     of_scores : callable, optional
         Function of scores (n,), whether each is that of a positive (n,), and weights (n,) or None.
     higher_is_better : bool
     goal : bool
-        Whether it can be what counts: the true positive rate is not, which is best where every answer is positive.
+        Whether it makes sense to optimise it. The true positive rate is best if every answer is positive, so it is not.
     balanced : bool
-        Whether it asks for balance, so that class weights are the first remedy to think of.
+        Whether it favours balance, so that class weights are the first remedy to think of.
     best_threshold : callable, optional
         Threshold at which it is best, as a function of a :class:`rbal.Metrics` and the share of positives; by default
         it is searched.
     unit : callable, optional
-        What a difference is measured in, as a function of the share of positives; by default 1.
+        Scale by which differences are judged, as a function of the share of positives; by default 1.
     priced : callable, optional
-        The same metric with other costs, as a function of that of a missed positive and of a false alarm.
+        Function that returns this metric with other costs of a missed positive and of a false alarm.
     """
 
     name: str
@@ -70,12 +68,12 @@ class Metric:
 
     @property
     def sign(self):
-        """+1 where higher is better, -1 where lower is."""
+        """+1 if higher is better, -1 if lower is."""
         return 1.0 if self.higher_is_better else -1.0
 
     @property
     def ranks(self):
-        """Whether it is blind to the threshold."""
+        """Whether it does not depend on the threshold."""
         return self.of_rates is None
 
 
@@ -84,7 +82,7 @@ def _of_theory(of_rates, metrics, phi_pos, threshold=0.0):
 
 
 def register(metric):
-    """Make a metric known by its name, everywhere.
+    """Add a metric to METRICS, so that every function knows it by its name.
 
     Parameters
     ----------
@@ -108,7 +106,7 @@ def register(metric):
 
 
 def cost(miss=1.0, alarm=1.0):
-    """Record of the mean cost of an answer.
+    """Return the record of the mean cost of an answer.
 
     Parameters
     ----------
@@ -124,27 +122,27 @@ def cost(miss=1.0, alarm=1.0):
     return Metric(
         "cost", "cost", "cost per sample", of_rates=partial(formulas.cost, miss=miss, alarm=alarm),
         higher_is_better=False, balanced=True, priced=cost,
-        unit=lambda phi: min(phi * miss, (1.0 - phi) * alarm),  # that of always giving the cheaper answer
+        unit=lambda phi: min(phi * miss, (1.0 - phi) * alarm),  # cost of always giving the cheaper answer
     )  # fmt: skip
 
 
 def named(name, costs=None):
-    """Record of that name, with its costs where it takes some."""
+    """Return the record of that name, with these costs if it takes any."""
     found = METRICS[one_of("metric", name, tuple(METRICS))]
     return found.priced(*costs) if found.priced and costs is not None else found
 
 
 def goals():
-    """Names of the metrics that can be what counts."""
+    """Return the names of the metrics that can be optimised."""
     return tuple(name for name, record in METRICS.items() if record.goal)
 
 
 def _method(name):
-    """Method of Metrics, where its rates underflow and it does not."""
+    """Return a function that calls this method of Metrics, which is exact even where the rates underflow."""
     return lambda metrics, phi_pos, threshold=0.0: getattr(metrics, name)(phi_pos, threshold)
 
 
-_MEANS = {"goal": False}  # not an end in itself
+_MEANS = {"goal": False}  # a means, not an end in itself
 _ALL = (
     Metric("tpr", "TPR", "true positive rate", "true positive rate, recall", lambda r, phi: r.tpr, **_MEANS),
     Metric("fpr", "FPR", "false positive rate", of_rates=lambda r, phi: r.fpr, higher_is_better=False, **_MEANS),

@@ -8,7 +8,7 @@ from ._records import METRICS, named
 
 
 def evaluate(scores, y, threshold=0.0, *, names=None, costs=None):
-    """Every metric of real scores, at the composition of the test set.
+    """Return every metric of real scores, at the composition of the test set.
 
     Parameters
     ----------
@@ -19,16 +19,16 @@ def evaluate(scores, y, threshold=0.0, *, names=None, costs=None):
     threshold : float
         Answers are positive above it.
     names : iterable of str, optional
-        Those to compute; by default all.
+        Metrics to compute; by default all.
     costs : (float, float), optional
-        Of a missed positive and of a false alarm, for the metric "cost", which is left out without them.
+        Cost of a missed positive and of a false alarm; without them the metric "cost" is left out.
 
     Returns
     -------
     dict
-        tpr, fpr, tnr, fnr, ba, acc, gen_error, ppv, npv, fdr, fomr, f1, fm, mcc, auprc, auc, as methods of
-        :class:`rbal.Metrics` are called; loss, the mean cross-entropy of the scores as logits; and what else is in
-        :data:`rbal.metrics.METRICS`. A share of answers that are never given is NaN; f1 and mcc are 0 there.
+        From names to floats: tpr, fpr, tnr, fnr, ba, acc, gen_error, ppv, npv, fdr, fomr, f1, fm, mcc, auprc and auc,
+        as the methods of :class:`rbal.Metrics`; loss, the mean cross-entropy of the scores as logits; and all others
+        in :data:`rbal.metrics.METRICS`. A share of answers that are never given is NaN; f1 and mcc are 0 there.
 
     Examples
     --------
@@ -49,22 +49,22 @@ def evaluate(scores, y, threshold=0.0, *, names=None, costs=None):
 
 
 def _measurable(record, costs):
-    """Whether real scores have this metric, with these costs."""
+    """Return whether this metric can be computed from real scores, with these costs."""
     return not (record.ranks and record.of_scores is None) and (record.priced is None or costs is not None)
 
 
 def best_threshold(scores, y):
-    """Threshold of the highest balanced accuracy on these scores: midway between the two scores that it separates.
+    """Return the threshold of the highest balanced accuracy, midway between the two scores that it separates.
 
     Parameters
     ----------
     scores, y
-        As for :func:`evaluate`; to be fair, of samples that were not trained on.
+        As for :func:`evaluate`; a fair threshold needs samples that were not trained on.
 
     Returns
     -------
     float
-        The middle of the widest gap, where several thresholds are equally good.
+        The middle of the widest gap, if several thresholds are equally good.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def best_threshold(scores, y):
     scores, positive = _checked(scores, y)
     order = np.argsort(scores)
     s, p = scores[order], positive[order]
-    # threshold below everything, then between neighbours, then above everything
+    # for thresholds below all scores, between neighbours and above all scores
     ba = 0.5 * (1 - np.r_[0, np.cumsum(p)] / p.sum() + np.r_[0, np.cumsum(~p)] / (~p).sum())
     gaps = np.r_[0.0, np.diff(s), 0.0]
     gaps[1:-1][gaps[1:-1] == 0] = -1.0  # no threshold fits between equal scores

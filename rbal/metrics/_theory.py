@@ -1,4 +1,4 @@
-"""Metrics of the theory, from the order parameters."""
+"""Compute the metrics of the theory from the order parameters."""
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -33,7 +33,9 @@ _BLOCK = 2_048  # means at a time, so that arrays of any size fit into memory
 
 
 class Metrics:
-    """Every metric of the scores N(y r/2 - b, q). Arrays broadcast, and so do thresholds and test compositions.
+    """Every metric of scores distributed as N(y r/2 - b, q).
+
+    Arrays broadcast, and so do thresholds and shares of positives.
 
     Parameters
     ----------
@@ -56,14 +58,14 @@ class Metrics:
         broadcast(q=self.q, r=self.r, b=self.b)
 
     def _z(self, label, threshold):
-        """How many deviations the mean of a class lies above the threshold."""
+        """Return by how many standard deviations the mean of a class lies above the threshold."""
         gap = label * 0.5 * self.r - self.b - np.asarray(threshold, float)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = gap / np.sqrt(self.q)
         return np.where((self.q == 0) & (gap == 0), 0.0, z)[()]  # a tie counts half
 
     def density(self, delta, label):
-        """Probability density of the test score of class ``label`` (+1 or -1)."""
+        """Return the probability density of the test score of class ``label`` (+1 or -1) at ``delta``."""
         one_of("label", label, (1, -1))
         if np.any(self.q == 0):
             raise ValueError("q must be > 0 for a density: where it is 0 every sample of a class has the same score")
@@ -72,43 +74,43 @@ class Metrics:
             return np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * np.sqrt(self.q))
 
     def _rates(self, threshold=0.0):
-        """All four rates, as a tuple with the attributes tpr, fpr, tnr and fnr."""
+        """Return all four rates."""
         pos, neg = self._z(+1, threshold), self._z(-1, threshold)
         return formulas.Rates(ndtr(pos), ndtr(neg), ndtr(-neg), ndtr(-pos))
 
     def tpr(self, threshold=0.0):
-        """True positive rate (recall, sensitivity)."""
+        """Return the true positive rate (recall, sensitivity)."""
         return ndtr(self._z(+1, threshold))
 
     def fpr(self, threshold=0.0):
-        """False positive rate."""
+        """Return the false positive rate."""
         return ndtr(self._z(-1, threshold))
 
     def tnr(self, threshold=0.0):
-        """True negative rate (specificity)."""
+        """Return the true negative rate (specificity)."""
         return ndtr(-self._z(-1, threshold))
 
     def fnr(self, threshold=0.0):
-        """False negative rate."""
+        """Return the false negative rate."""
         return ndtr(-self._z(+1, threshold))
 
     def ba(self, threshold=0.0):
-        """Balanced accuracy."""
+        """Return the balanced accuracy."""
         return formulas.ba(self._rates(threshold), None)
 
     def acc(self, phi_pos, threshold=0.0):
-        """Accuracy on a test set with a share ``phi_pos`` of positives."""
+        """Return the accuracy on a test set with a share ``phi_pos`` of positives."""
         return formulas.acc(self._rates(threshold), _share(phi_pos))
 
     def gen_error(self, phi_pos, threshold=0.0):
-        """Misclassification error, 1 - accuracy, without cancellation."""
+        """Return the misclassification error, 1 - accuracy, without cancellation."""
         return formulas.cost(self._rates(threshold), _share(phi_pos))
 
     def gen_loss(self, phi_pos, kappa=0.0):
-        """Mean of max(0, κ - yΔ) on test data.
+        """Return the mean of max(0, κ - yΔ) on test data.
 
-        With κ = 0, the mean distance by which misclassified samples miss; with the margin of the training, the
-        generalisation loss. The paper's text describes the first and its formula the second (errata).
+        With κ = 0 this is the mean distance by which misclassified samples miss; with the margin of the training it is
+        the generalisation loss. The paper's text describes the first and its formula the second (errata).
         """
         phi, kappa = _share(phi_pos), real_array("kappa", kappa)
         return phi * self._shortfall(+1, kappa) + (1.0 - phi) * self._shortfall(-1, kappa)
@@ -122,7 +124,7 @@ class Metrics:
         return np.where(self.q == 0, np.maximum(gap, 0.0), positive)[()]
 
     def test_loss(self, g, phi_pos):
-        r"""Mean of any test loss, :math:`\sum_y\varphi^y\,\langle g(\Delta^y, y)\rangle` (Eq. (8) of the paper).
+        r"""Return the mean test loss, :math:`\sum_y\varphi^y\,\langle g(\Delta^y, y)\rangle` (Eq. (8) of the paper).
 
         The Gaussian average is taken by quadrature on panels that are halved until the mean is known to about 1e-12 of
         the mean of \|g\|. Kinks and steps of g need no care, but a feature that is much narrower than the spread √q of
@@ -158,7 +160,7 @@ class Metrics:
         return (phi * positive + (1.0 - phi) * negative)[()]
 
     def _purity(self, label, threshold, phi_pos, *, right=True):
-        """Share of class ``label`` among what is predicted as that class (or, not right, among the other answer)."""
+        """Return the share of class ``label`` among the samples answered so (or otherwise, if not ``right``)."""
         phi = np.asarray(_share(phi_pos))
         side = label if right else -label  # which answer is given
         of, other = side * self._z(label, threshold), side * self._z(-label, threshold)
@@ -166,41 +168,41 @@ class Metrics:
         return _share_of(of, other, phi_of, phi_other, self.r if right else -self.r)
 
     def ppv(self, phi_pos, threshold=0.0):
-        """Positive predictive value (precision)."""
+        """Return the positive predictive value (precision)."""
         return self._purity(+1, threshold, phi_pos)
 
     def npv(self, phi_pos, threshold=0.0):
-        """Negative predictive value."""
+        """Return the negative predictive value."""
         return self._purity(-1, threshold, phi_pos)
 
     def fdr(self, phi_pos, threshold=0.0):
-        """False discovery rate, 1 - PPV: negatives among the positive answers."""
+        """Return the false discovery rate, 1 - PPV: the share of negatives among positive answers."""
         return self._purity(-1, threshold, phi_pos, right=False)
 
     def fomr(self, phi_pos, threshold=0.0):
-        """False omission rate, 1 - NPV: positives among the negative answers."""
+        """Return the false omission rate, 1 - NPV: the share of positives among negative answers."""
         return self._purity(+1, threshold, phi_pos, right=False)
 
     def f1(self, phi_pos, threshold=0.0):
-        """Harmonic mean of precision and recall."""
+        """Return F1, the harmonic mean of precision and recall."""
         return formulas.f1(self._rates(threshold), _share(phi_pos))
 
     def fm(self, phi_pos, threshold=0.0):
-        """Fowlkes–Mallows index, √(PPV·TPR)."""
+        """Return the Fowlkes–Mallows index, √(PPV·TPR)."""
         return np.sqrt(self.ppv(phi_pos, threshold) * self.tpr(threshold))
 
     def mcc(self, phi_pos, threshold=0.0):
-        """Matthews correlation coefficient; 0 where one class is never predicted."""
+        """Return the Matthews correlation coefficient, 0 where one class is never predicted."""
         return formulas.mcc(self._rates(threshold), _share(phi_pos))
 
     def auc(self):
-        """Area under the ROC curve, P(Δ⁺ > Δ⁻)."""
+        """Return the area under the ROC curve, P(Δ⁺ > Δ⁻)."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = self.r / np.sqrt(2.0 * self.q)
         return ndtr(np.where((self.q == 0) & (self.r == 0), 0.0, z))[()]
 
     def auprc(self, phi_pos):
-        """Area under the precision–recall curve, to about 1e-12."""
+        """Return the area under the precision–recall curve, to about 1e-12."""
         phi = np.asarray(_share(phi_pos))[..., None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             s = np.where((self.q == 0) & (self.r == 0), 0.0, self.r / np.sqrt(self.q))[..., None]
@@ -208,17 +210,17 @@ class Metrics:
         return _share_of(-_NODES, -_NODES - s, phi, 1.0 - phi, self.r[..., None]) @ _WEIGHTS
 
     def roc(self, n=201):
-        """(FPR, TPR) at n thresholds, from (0, 0) to (1, 1)."""
+        """Return (FPR, TPR) at n thresholds, from (0, 0) to (1, 1); the thresholds are the last axis."""
         curve, threshold = self._curve(n)
         return curve.fpr(threshold), curve.tpr(threshold)
 
     def prc(self, phi_pos, n=201):
-        """(recall, precision) at n thresholds, from recall 0 to recall 1."""
+        """Return (recall, precision) at n thresholds, from recall 0 to recall 1; the thresholds are the last axis."""
         curve, threshold = self._curve(n)
         return curve.tpr(threshold), curve.ppv(np.asarray(_share(phi_pos))[..., None], threshold)
 
     def _curve(self, n):
-        """These metrics with one more axis, and thresholds along it: from +∞ past both classes to -∞."""
+        """Return these metrics with one more axis, and n thresholds along it, from +∞ past both classes to -∞."""
         n = positive_int("n", n)
         if n < 2:
             raise ValueError(f"n must be at least 2, got {n}")
@@ -228,22 +230,22 @@ class Metrics:
         return Metrics(q, r, b), threshold
 
     def best_threshold(self):
-        """Threshold that maximises the balanced accuracy: midway between the class means (infinite where r < 0)."""
+        """Return the threshold of the highest balanced accuracy, midway between the class means (infinite if r < 0)."""
         return np.where(self.r < 0, np.inf, -self.b)[()]
 
     def best_ba(self):
-        """Balanced accuracy at :meth:`best_threshold`; what moving the threshold gains is best_ba() - ba()."""
+        """Return the balanced accuracy at :meth:`best_threshold`; moving the threshold gains best_ba() - ba()."""
         return np.maximum(self.ba(-self.b), 0.5)[()]
 
 
 def _share_of(z_of, z_other, phi_of, phi_other, r):
-    """φ Φ(z) / (φ Φ(z) + φ' Φ(z')) in logs, also where both tails underflow or are infinitely far out.
+    """Return φ Φ(z) / (φ Φ(z) + φ' Φ(z')), from logarithms, even where both tails underflow or z is infinite.
 
-    There the class with the higher mean wins by far, as the sign of r says.
+    There the class with the higher mean wins by far, which is what the sign of r decides.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_of, log_other = log_ndtr(z_of), log_ndtr(z_other)
-        far = np.isneginf(log_of) & np.isneginf(log_other)  # even log Φ ≈ -z²/2 is no double
+        far = np.isneginf(log_of) & np.isneginf(log_other)  # even log Φ ≈ -z²/2 overflows
         log_ratio = np.where(far, 0.5 * (z_of - z_other) * (z_of + z_other), log_other - log_of)
         lost = np.isneginf(z_of) & np.isneginf(z_other)
         log_ratio = np.where(lost, np.where(r == 0, 0.0, np.copysign(np.inf, -r)), log_ratio)
@@ -252,14 +254,14 @@ def _share_of(z_of, z_other, phi_of, phi_other, r):
 
 
 def _mean_loss(g, label, mean, deviation):
-    """Mean of g(Δ, label) over Δ ~ N(mean, deviation²), for arrays of both."""
+    """Return the mean of g(Δ, label) over Δ ~ N(mean, deviation²), for arrays of one shape."""
     mu, s = (np.ravel(a) for a in (mean, deviation))
     blocks = [_block_of_means(g, label, mu[k : k + _BLOCK], s[k : k + _BLOCK]) for k in range(0, mu.size, _BLOCK)]
     return np.concatenate([*blocks, np.empty(0)]).reshape(np.shape(mean))
 
 
 def _block_of_means(g, label, mu, s):
-    """The near panels where they hold all of the mean, and else the far ones."""
+    """Return means (n,), from the near panels if they hold all of each mean, or else from the far ones."""
     for panels, is_last in zip(_PANELS, (False, True), strict=True):
         which, low, high = _cut(panels, mu, s)
         first = _on_panels(g, label, mu[which], s[which], low, high)
@@ -275,7 +277,7 @@ def _block_of_means(g, label, mu, s):
 
 
 def _cut(panels, mu, s):
-    """Panels of every mean: whose, from where, to where; one cut more where the score is 0 and a loss likely turns."""
+    """Return index, start and end of the panels of every mean, cut also at score 0, where a loss may have a kink."""
     with np.errstate(divide="ignore", invalid="ignore"):
         zero = np.clip(np.nan_to_num(-mu / s), panels[0], panels[-1])
     ends = np.sort(np.c_[np.tile(panels, (mu.size, 1)), zero], axis=1)
@@ -283,7 +285,7 @@ def _cut(panels, mu, s):
 
 
 def _halve_until_settled(g, label, mu, s, panels, first, size):
-    """Sum of the panels, those halved on which the function is not its interpolant."""
+    """Return sums over the panels, halving those on which the interpolant is not accurate."""
     (which, low, high), (value, _, error), total = panels, first, np.zeros(mu.size)
     for _ in range(_HALVINGS):
         rough = error > _ACCURACY * size[which]
@@ -300,7 +302,7 @@ def _halve_until_settled(g, label, mu, s, panels, first, size):
 
 
 def _on_panels(g, label, mu, s, low, high):
-    """Integral over each panel, that of the absolute value, and how far the function is from its interpolant."""
+    """Return the integral over each panel, that of the absolute value, and the error of the interpolant."""
     half = 0.5 * (high - low)[:, None]
     z = 0.5 * (high + low)[:, None] + half * _POINTS
     terms = half * _values(g, mu[:, None] + s[:, None] * z, label) * np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
@@ -308,7 +310,7 @@ def _on_panels(g, label, mu, s, low, high):
 
 
 def _values(g, delta, label):
-    """Values of g at these scores; each must be one finite number."""
+    """Return g at these scores, after checking that each value is one finite number."""
     values = real_array("g", g(delta, label))
     if values.shape not in ((), delta.shape):
         raise ValueError(f"g must return one value for each score, got shape {values.shape} for {delta.shape}")

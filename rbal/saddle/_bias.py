@@ -1,4 +1,4 @@
-"""The bias, which balances the forces of the two classes, compiled."""
+"""Solve for the bias, which balances the forces of the two classes, compiled."""
 
 import math
 
@@ -10,7 +10,7 @@ from ._problem import SMALL
 
 @jit
 def mean_force(law, kappa, c, x, mu, q):
-    """(E[f], ∂E[f]/∂μ)."""
+    """Return E[f] and ∂E[f]/∂μ."""
     if law.mean_force != 0:
         return mean_force_at(law.mean_force, (kappa, c, x, mu, q))
     e = expectations_at(law.expectations, (kappa, c, x, mu, q))
@@ -19,7 +19,7 @@ def mean_force(law, kappa, c, x, mu, q):
 
 @jit
 def bias_gap(problem, kappa_shift, q, x, r, b):
-    """α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces."""
+    """Return α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces."""
     up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
     down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
     f_up, f_down = problem.alpha[0] * up[0], problem.alpha[1] * down[0]
@@ -28,7 +28,7 @@ def bias_gap(problem, kappa_shift, q, x, r, b):
 
 @jit
 def log_step(problem, kappa_shift, q, x, r, b):
-    """Newton's step for log α₊E₊[f] = log α₋E₋[f]: forces that fall like a Gaussian have nearly even logarithms."""
+    """Return Newton's step for log α₊E₊[f] = log α₋E₋[f], which is smoother where forces fall like a Gaussian."""
     up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
     down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
     if not (up[0] > 0.0 and down[0] > 0.0):
@@ -39,21 +39,21 @@ def log_step(problem, kappa_shift, q, x, r, b):
 
 @jit
 def solve_bias(problem, kappa_shift, q, x, r, guess):
-    """Bias with α₊E₊[f] = α₋E₋[f], where the gap rises monotonically in b; NaN where it is not found."""
+    """Return the bias with α₊E₊[f] = α₋E₋[f], whose gap rises monotonically in b; NaN if it is not found."""
     law, weight = problem.law, problem.weight
     b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(q)
     step = max(s, NARROW * math.sqrt(x)) if law.easier_below else s  # the scale on which the force changes
-    # b is added to the margin and to r: what is below the last digit of these is no step
+    # b is added to the margin and to r, so a step below their last digit changes nothing
     grain = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
     grain = 2e-16 * (grain + law.unit)
     up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
     if law.saturates and abs(up - down) <= 4e-16 * up:
-        # Balanced forces that saturate (nearly every sample below its margin) fix b only through the rest.
+        # balanced forces that saturate (nearly every sample below its margin) fix b only by the few others
         middle = 0.5 * (weight[0] - weight[1]) * x + 0.5 * (problem.kappa[1] - problem.kappa[0])
         _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
         if slope * step < 1e-7 * size and 2.0 * up - size < 1e-7 * size:
             return saturated_bias(problem, q, x, r, middle) if law.kinked else middle
-    # it takes long where one class pulls alone; where each step is a quadrature, such a path is given up
+    # many steps are needed where one class pulls alone; with slow quadratures such a path is given up
     for n in range(50 if law.widest < math.inf else 400):
         gap, slope, size = bias_gap(problem, kappa_shift, q, x, r, b)
         if abs(gap) <= 4e-16 * size:
@@ -63,7 +63,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
         else:
             lo = b
         new = b - gap / slope if slope > 0.0 else math.nan
-        if n >= 30 and abs(gap) > 0.5 * size:  # steps of Newton that would never end: one class pulls alone
+        if n >= 30 and abs(gap) > 0.5 * size:  # one class pulls alone, and Newton's steps are too short
             new = b + log_step(problem, kappa_shift, q, x, r, b)
         if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b) + grain):
             return new
@@ -83,7 +83,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
 
 @jit
 def log_deficit(t1, t2):
-    """log ∫ H(t) dt from t1 to t2: how far E[f] of a hinge is from saturation, without underflow."""
+    """Return log ∫ H(t) dt from t1 to t2, without underflow: how far E[f] of a hinge is from saturation."""
     end = min(t2, t1 + 40.0 / max(t1, 1.0))  # H falls like exp(-t²/2): nothing is left beyond
     top, total = log_sf(t1), 0.0
     width = (end - t1) / 4
@@ -95,10 +95,10 @@ def log_deficit(t1, t2):
 
 @jit
 def saturated_bias(problem, q, x, r, b):
-    """Bias of a hinge when α₊c₊ = α₋c₋ and nearly every sample lies below its margin.
+    """Return the bias of a hinge when α₊c₊ = α₋c₋ and nearly every sample lies below its margin.
 
-    Then α₊E₊[f] = α₋E₋[f] holds to rounding over a whole interval of b. What decides is the few samples above, so
-    that the logarithms of E[c - f] are compared.
+    Then α₊E₊[f] = α₋E₋[f] holds to rounding over a whole interval of b. The few samples above decide, so the
+    logarithms of E[c - f] are compared.
     """
     s = math.sqrt(q)
     width = (problem.weight[0] * x / s, problem.weight[1] * x / s)

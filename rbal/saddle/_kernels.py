@@ -57,7 +57,7 @@ class Workspace(NamedTuple):
 
 @jit
 def workspace():
-    """Fresh scratch arrays."""
+    """Return fresh scratch arrays."""
     return Workspace(np.empty((6, 4)), np.empty(4), np.empty((4, 4)), np.empty((3, 3)))
 
 

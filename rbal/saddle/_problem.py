@@ -1,4 +1,4 @@
-"""One saddle point to solve, and the state of the iteration."""
+"""The record of one saddle point to solve, and the state of the iteration."""
 
 import math
 from typing import NamedTuple
@@ -16,35 +16,35 @@ class Problem(NamedTuple):
 
     mode: int
     law: Law
-    sat: Law  # of its SAT phase
-    edge: Law  # of the surface between the phases
+    sat: Law  # law of the SAT phase
+    edge: Law  # law of the surface between the phases
     kappa: tuple
     alpha: tuple
     weight: tuple
     norm: float  # ‖J‖²/L on the sphere
     ridge: float  # k̂ of an SVM
     fit_bias: bool
-    newton: int  # its address: ``newton`` is called from many places, and takes long to compile into each
+    newton: int  # address of ``newton``, which would take long to compile into each of its many callers
 
 
-# Newton's error after a step is of the order of the square of that step: one as small as this, relative, was the last.
+# Newton's error after a step is of the order of its square, so a relative step as small as this is the last one.
 SMALL = 1e-9
 
 # The state y of the iteration. On the edge the second entry is the margin, elsewhere log x (log w in the SAT phase).
 LOG_Q, LOG_X, R, B, ZETA = range(5)
 
 
-# Plain loops: they compile many times faster than expressions of whole arrays, which are prepared to raise errors.
+# Plain loops compile many times faster than expressions of whole arrays, which must be able to raise errors.
 @jit
 def assign(target, source):
-    """target[:] = source."""
+    """Copy source (n,) into target (n,)."""
     for i in range(target.size):
         target[i] = source[i]
 
 
 @jit
 def largest_of(res):
-    """Largest absolute value; NaN if any is."""
+    """Return the largest absolute value of res (n,), NaN if any is."""
     largest = 0.0
     for i in range(res.size):
         if not abs(res[i]) <= largest:

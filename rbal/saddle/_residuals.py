@@ -1,4 +1,4 @@
-"""How fast the saddle point is reached: by Newton's method, and by patience."""
+"""Compare how fast Newton's method and the damped fixed point reach the saddle point."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Residuals(NamedTuple):
 
 
 def residuals(moments, alpha_pos, alpha_neg, kappa, *, n_newton=15, n_damped=120):
-    """Residuals of a spherical perceptron with the hinge loss, by two methods from the same start.
+    """Return the residuals of a spherical perceptron with the hinge loss, by two methods from the same start.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def residuals(moments, alpha_pos, alpha_neg, kappa, *, n_newton=15, n_damped=120
     alpha_pos, alpha_neg, kappa : float
         Class sizes over L, and the margin, above the critical one.
     n_newton, n_damped : int
-        Iterations of Newton's method, and of the fixed point that goes half of the way each time.
+        Iterations of Newton's method, and of the fixed point with half of its step.
 
     Returns
     -------

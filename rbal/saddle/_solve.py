@@ -1,4 +1,4 @@
-"""One point, or many: checks of the arguments, the walks of a sweep, and what is handed out."""
+"""Solve one saddle point or many: check the arguments, walk from point to point, and return a Solution."""
 
 import warnings
 from dataclasses import dataclass, fields, replace
@@ -17,14 +17,14 @@ from ._walks import COLUMNS, N_COLUMNS, Question, Walks, walk, walk_parallel
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
-POINT = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")  # columns of what a walk is asked
-LARGEST_SIZE = 1e100  # of a class over L: the sums of more would leave the range of doubles
+POINT = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")  # columns of the points of a walk
+LARGEST_SIZE = 1e100  # largest class size over L, beyond which sums overflow
 CHUNK = 64  # points of a sweep that share one warm-started walk
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    r"""Saddle point of one problem, or of many: then every attribute is an array.
+    r"""Saddle point of one problem, or of many, in which case every attribute is an array.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Solution:
     k_hat, x_hat, q_hat, r_hat : float
         Conjugates, signs such that q̂, r̂ > 0. k̂ is the multiplier of the sphere (of either sign) or the ridge of an SVM.
     train_loss, train_error : float
-        Mean over the training set with its weights.
+        Weighted means over the training set.
     phase : str
         "UNSAT"; "SAT" where zero loss is possible (then these are typical zero-loss weights); "COLLAPSED" where no
         weights lower the loss and the classifier answers the majority class (q = r = 0, the hats are undefined).
@@ -48,7 +48,7 @@ class Solution:
     n_iter : int
         Newton iterations, over all attempts.
     alpha_pos, alpha_neg, kappa, weight_pos, weight_neg, lam, model, loss, fit_bias
-        What was asked; ``lam`` is None for the perceptron.
+        The arguments; ``lam`` is None for the perceptron.
     """
 
     q: float
@@ -77,7 +77,7 @@ class Solution:
 
     @property
     def variance(self):
-        """Variance of a test score: q, and q + w in the SAT phase."""
+        """Variance of a test score: q, or q + w in the SAT phase."""
         return self.q + np.where(np.asarray(self.phase) == "SAT", self.x, 0.0)
 
     @property
@@ -86,7 +86,7 @@ class Solution:
         return Metrics(self.variance, self.r, self.b)
 
     def __getitem__(self, index):
-        """One point, or some, of a sweep."""
+        """Return one point of a sweep, or some."""
         if np.ndim(self.q) == 0:
             raise IndexError("this is the solution of one point, which has no parts")
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -109,12 +109,12 @@ def solve(
     tol=1e-10,
     max_iter=200,
 ):
-    """Order parameters of a linear classifier trained on the two classes, in the high-dimensional limit.
+    """Return the order parameters of a linear classifier trained on two classes, in the high-dimensional limit.
 
     Parameters
     ----------
     moments : Moments or Spectrum
-        Statistics of the classes, or what the solver sees of them.
+        Statistics of the classes, or the spectrum that the solver needs of them.
     alpha_pos, alpha_neg : float
         Class sizes over L.
     kappa : float, optional
@@ -122,19 +122,19 @@ def solve(
     model : {"perceptron", "svm"}
         Weights on the sphere ‖J‖² = L·Q, or with the ridge ``lam``/2 ‖J‖² added to the summed loss.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
-        Of the signed score u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)); or a name in ``rbal.losses.LOSSES``.
+        Loss of the signed score u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)), or another in ``LOSSES``.
     lam : float
         Ridge of the SVM. scikit-learn's C is 1/lam, on inputs divided by √L.
     weight_pos, weight_neg : float
         Factors on the loss of each class: class weights, or multiplicities of oversampling.
     fit_bias : bool
-        Whether a bias is trained; without it b = 0, which is the midpoint of the data. A machine without an intercept
-        is this only for data centred at the midpoint M. On others it makes a bias of its weights along M, and
-        becomes, for many features, one with a free bias whose shift and covariance are projected orthogonal to M.
+        Whether a bias is trained; without it b = 0, which is the midpoint M of the data. This describes a machine
+        without an intercept only if M = 0. Otherwise its weights along M act as a bias: for many features it is a
+        machine with a free bias, on data whose shift and covariance are projected orthogonal to M.
     tol : float
         Residual at which to stop.
     max_iter : int
-        Newton iterations an attempt.
+        Newton iterations per attempt.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def sweep(
     tol=1e-10,
     max_iter=200,
 ):
-    """:func:`solve` over arrays that broadcast, compiled, warm-started and on all cores.
+    """Solve for arrays that broadcast as :func:`solve` does for numbers, warm-started and on all cores.
 
     Neighbours along the last axis start from each other. The result does not depend on the number of threads.
 
@@ -222,13 +222,13 @@ def sweep(
 
 
 def _asked(point, model):
-    """What was asked, by name."""
+    """Return the point as a dict, with lam None for the perceptron."""
     asked = dict(zip(POINT, point, strict=True))
     return asked if model == "svm" else {**asked, "lam": None}
 
 
 def _walks(question, spectrum, points, out):
-    """Walks of CHUNK points each, a few steps of a few walks at a time."""
+    """Solve the points (n, 6) into the rows of out, in walks of CHUNK points, a few steps of a few walks at a time."""
     n = -(-len(points) // CHUNK)
     y, phase = np.empty((n, 5)), np.full(n, -1)
     if n == 1:  # nothing to share between cores
@@ -239,16 +239,16 @@ def _walks(question, spectrum, points, out):
     for which in parallel.pieces(n):
         for lo, hi in parallel.pieces(CHUNK, size):
             parallel.run(walk_parallel, question, spectrum, walks, which, (lo, hi))
-            if hi < CHUNK:  # a whole piece: the next walks begin with as many steps
+            if hi < CHUNK:  # a full piece: the next walks begin with as many steps
                 size = hi - lo
 
 
 def _checked(moments, asked, kappa, lam, model, loss, accuracy):
-    """Arguments of a solve as the compiled solver takes them: the spectrum, one point, and what is the same at all."""
+    """Check the arguments; return the spectrum, the columns of a point, and the Question that all points share."""
     spectrum = spectrum_of(moments)
     one_of("model", model, MODELS)
     law = LOSSES[one_of("loss", loss, tuple(LOSSES))]
-    # at κ = 0 a loss with a margin is least for weights 0, if these are allowed, and so is an equality
+    # at κ = 0 a loss with a margin is least at weights 0, if these are allowed, and so is an equality
     open_low = law.margin > 0.0 and (model == "svm" or law.constraint is EQUALITY)
     kappa = in_range("kappa", law.margin if kappa is None else kappa, 0.0, open_low=open_low)
     if model == "svm":

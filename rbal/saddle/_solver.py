@@ -36,7 +36,7 @@ def with_sizes(p, alpha, norm):
 
 @jit
 def search(problem, spectrum, tol, max_iter, limit, y):
-    """``newton``, by its address."""
+    """Call ``newton`` by its address."""
     return newton_at(problem.newton, (problem, spectrum, tol, max_iter, limit, y))
 
 
@@ -54,7 +54,7 @@ def force(problem, k, u):
 
 @jit
 def sphere_start(problem, spectrum, y):
-    """Weights half aligned with the shift, on the sphere."""
+    """Set y to weights on the sphere, half aligned with the shift."""
     m = sums(spectrum)
     q = problem.norm * m.g1 / m.g0
     y[LOG_Q], y[LOG_X] = math.log(q), 0.0 if problem.mode == EDGE else 0.5 * math.log(q)

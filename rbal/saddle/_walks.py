@@ -1,4 +1,4 @@
-"""From one point to the next: which phase each is in, and what is told of it."""
+"""Solve one point after another, decide the phase of each, and report it."""
 
 import math
 from typing import NamedTuple

@@ -19,7 +19,7 @@ class Sums(NamedTuple):
 
 @jit
 def sums(spectrum):
-    """Moments of a spectrum."""
+    """Return the sums over a spectrum."""
     g0 = g1 = g2 = s0 = s1 = 0.0
     for i in range(spectrum.lam.size):
         lam, g, s = spectrum.lam[i], spectrum.g[i], spectrum.s[i]
@@ -33,7 +33,7 @@ def sums(spectrum):
 
 @jit_sum
 def weight_side(mode, spectrum, shift, zeta, hats, value, jac):
-    """(norm, q, x, r) from hats (x̂, q̂, r̂) and their derivatives in (ζ, x̂, q̂, r̂), with A = ζ + x̂(λ - shift)."""
+    """Write (norm, q, x, r) to value (4,), and derivatives in (ζ, x̂, q̂, r̂) to jac (4, 4); A = ζ + x̂(λ - shift)."""
     x_hat, q_hat, r_hat = hats
     lam, g, s = spectrum.lam, spectrum.g, spectrum.s
     n2 = n3 = n3d = q2 = q3 = q3d = gl1 = gl2 = gl2d = gll2 = s1 = s2 = s2d = sl2 = g1 = g2 = g2d = 0.0
@@ -73,7 +73,7 @@ def weight_side(mode, spectrum, shift, zeta, hats, value, jac):
 
 @jit_sum
 def norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2):
-    """The norm alone and its derivative in ζ: the first row of ``weight_side``, for the inner root search."""
+    """Return the norm and its derivative in ζ, as in the first row of ``weight_side``, for the root search."""
     lam, g, s, shift = spectrum.lam, spectrum.g, spectrum.s, spectrum.shift
     n2 = n3 = g1 = g2 = 0.0
     for i in range(lam.size):
@@ -90,9 +90,9 @@ def norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2):
 
 @jit
 def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
-    """ζ with ‖J‖²/L = norm: the norm falls monotonically in ζ, and its inverse square root is nearly linear.
+    """Return ζ with ‖J‖²/L = norm: the norm falls monotonically in ζ, and its inverse square root is nearly linear.
 
-    With directions that neither vary nor separate, weight put there costs nothing: ζ = 0 where the rest falls short.
+    Weight in directions that neither vary nor separate costs nothing, so ζ = 0 if the others fall short of the norm.
     """
     r_hat2 = r_hat * r_hat
     free = mode != SAT and spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0

@@ -1,4 +1,4 @@
-"""Every remedy for one imbalanced set, side by side."""
+"""Compare every remedy for one imbalanced set."""
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from ._records import REMEDIES
 
 
 def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, **options):
-    """Table of every remedy for one imbalanced set, each with the trained threshold and with a moved one.
+    """Return a table of every remedy for one imbalanced set, each with the trained threshold and with a moved one.
 
-    The strategies are those of :data:`rbal.strategies.REMEDIES`: the set as it is; undersampling; oversampling; the
+    The strategies are those of :data:`rbal.strategies.REMEDIES`: the unmodified set; undersampling; oversampling; the
     best mixture of both; class weights inverse to the class sizes with mean 1, as scikit-learn's
-    ``class_weight="balanced"``; and what else is registered. The moved threshold is that of the highest balanced
+    ``class_weight="balanced"``; and all that are registered. The moved threshold is that of the highest balanced
     accuracy, midway between the class means of the score. Class weights and oversampling are the same for the
-    perceptron; for an SVM the weights are smaller, and so the ridge counts for more.
+    perceptron; for an SVM the weights are smaller, and so the ridge has more effect.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=N
     kappa : float, optional
         Margin.
     metric : str, Metric or callable
-        What the best mixture is best at, as in :func:`best_mixing`; it is also the last column.
+        Metric by which the best mixture is chosen, as in :func:`best_mixing`; it is also the last column.
     phi_pos : float, optional
-        Share of positives in the test set; by default that of the set as it is given.
+        Share of positives in the test set; by default that of the unmodified set.
     **options
         Passed on to :func:`rbal.solve`: model, lam, loss, fit_bias, tol, max_iter.
 
@@ -79,5 +79,5 @@ def _as_trained(metrics):
 
 
 def _centred(metrics):
-    """Metrics after the threshold is moved midway between the classes."""
+    """Return the metrics after the threshold is moved midway between the classes."""
     return Metrics(metrics.q, metrics.r, np.zeros_like(metrics.b))

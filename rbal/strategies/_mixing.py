@@ -1,4 +1,4 @@
-"""Mixtures of under- and oversampling: what each gives, and which is best."""
+"""Solve for mixtures of under- and oversampling, and find the best one."""
 
 from typing import NamedTuple
 
@@ -10,24 +10,24 @@ from ..saddle import Solution, solve, sweep
 from ._records import kept, multiplicity
 
 GRID = 33  # points of the first look at the mixings, evenly spaced in log c
-STEPS = 18  # of golden section and of bisection: the bracket shrinks to 2e-4 of a grid step and less
+STEPS = 18  # steps of golden section and of bisection, which shrink the bracket below 2e-4 of a grid step
 EDGES = ("under", "inside", "over")
 
 
 class BestMixing(NamedTuple):
-    """Where a metric is best among the mixings; arrays for arrays."""
+    """The mixing at which a metric is best; every field is an array if the problem has arrays."""
 
     mixing: float  # 0 is undersampling, 1 oversampling
     c: float  # multiplicity of the minority
-    value: float  # of the metric
-    low: float  # mixings from low to high are within the tolerance
+    value: float  # the metric there
+    low: float  # from low to high the metric is within the tolerance
     high: float
     edge: str  # "under" or "over" where the best is at an end, "inside" otherwise
     solution: Solution
 
 
 def mix(moments, alpha_pos, alpha_neg, mixing, kappa=None, **options):
-    """Order parameters after balance is restored by a mixture of under- and oversampling.
+    """Return the order parameters after a mixture of under- and oversampling has restored balance.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def mix(moments, alpha_pos, alpha_neg, mixing, kappa=None, **options):
     Returns
     -------
     Solution
-        Of arrays where an argument is one.
+        Its fields are arrays if an argument is one.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def mix(moments, alpha_pos, alpha_neg, mixing, kappa=None, **options):
 
 
 def balanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
-    """Order parameters under the balanced protocol (BP): the minority c times, and as many of the majority.
+    """Return the order parameters under the balanced protocol (BP): the minority c times, the majority cut to match.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ def balanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
 
 
 def imbalanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
-    """Order parameters under the imbalanced protocol (IP): the minority c times, and all of the majority.
+    """Return the order parameters under the imbalanced protocol (IP): the minority c times, and all of the majority.
 
     Parameters
     ----------
     moments, alpha_pos, alpha_neg, c, kappa
-        As in :func:`balanced`; c = 1 is the set as it is.
+        As in :func:`balanced`; c = 1 leaves the set unmodified.
     **options
         Passed on to :func:`rbal.solve`.
 
@@ -101,10 +101,10 @@ def imbalanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
 
 
 def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, tolerance=1e-3, **options):
-    """Mixture of under- and oversampling at which a metric is best, and how much that matters.
+    """Find the mixture of under- and oversampling at which a metric is best, and how much that matters.
 
-    A grid in log c finds the highest point, golden section its place. What is trained depends on c and on the size of
-    the minority; the majority only limits c. So for a metric of fixed test composition the best c, once it is inside
+    A grid in log c finds the highest point, and golden section refines it. The classifier depends on c and on the size
+    of the minority; the majority only limits c. So for a metric of fixed test composition the best c, once it is inside
     the range, is the same for all larger majorities.
 
     Parameters
@@ -112,10 +112,10 @@ def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_p
     moments, alpha_pos, alpha_neg, kappa
         As in :func:`mix`; arrays give the best mixing of each problem.
     metric : str, Metric or callable
-        Name of one of :data:`rbal.metrics.METRICS` (errors, losses and costs are minimised), its record, such as
-        :func:`rbal.metrics.cost` makes one, or a function of a :class:`rbal.Metrics` to be maximised.
+        Name in :data:`rbal.metrics.METRICS` (errors, losses and costs are minimised), a record, for example from
+        :func:`rbal.metrics.cost`, or a function of a :class:`rbal.Metrics` that is maximised.
     phi_pos : float, optional
-        Share of positives in the test set, for metrics that depend on it; by default that of the set as it is given.
+        Share of positives in the test set, for metrics that depend on it; by default that of the unmodified set.
     tolerance : float
         Mixings from ``low`` to ``high`` are worse than the best by at most this.
     **options
@@ -164,7 +164,7 @@ def _sizes(alpha_pos, alpha_neg):
 
 
 def _mixing(largest, c, t):
-    """Mixing of a multiplicity; for equal classes, where all are the same, the place t on the way from 0 to 1."""
+    """Return the mixing of a multiplicity c, or t for equal classes, where all mixings are the same."""
     with np.errstate(invalid="ignore"):
         return np.where(largest > 1.0, (c - 1.0) / (largest - 1.0), t)
 
@@ -180,7 +180,7 @@ def _checked_multiplicity(pos, neg, c):
 
 
 def _solve(moments, pos, neg, kappa, **options):
-    """One point as numbers, many as arrays."""
+    """Call solve for numbers, and sweep if any argument is an array."""
     arrays = [np.asarray(a) for a in (pos, neg, kappa, *options.values()) if a is not None]
     if all(a.ndim == 0 for a in arrays):
         numbers = {k: v.item() if isinstance(v, np.ndarray) else v for k, v in options.items()}
@@ -190,7 +190,7 @@ def _solve(moments, pos, neg, kappa, **options):
 
 
 def scored(metric, phi_pos):
-    """Function from Metrics to numbers, and whether more is better (+1) or less (-1)."""
+    """Return the function from Metrics to the metric, and its sign: +1 if more is better, -1 if less is."""
     if callable(metric):
         return metric, 1.0
     if not isinstance(metric, Metric):
@@ -199,7 +199,7 @@ def scored(metric, phi_pos):
 
 
 def _highest(height, shape):
-    """Place t ∈ [0, 1] of the highest point, and the heights on the grid (last axis)."""
+    """Return the t in [0, 1] of the highest point (shape), and the heights on the grid (*shape, GRID)."""
     grid = np.linspace(0.0, 1.0, GRID)
     heights = np.stack([height(np.full(shape, t)) for t in grid], axis=-1)
     best = np.argmax(heights, axis=-1)
@@ -215,12 +215,12 @@ def _highest(height, shape):
         left, right = np.where(go_left, new, right), np.where(go_left, left, new)
         at_left, at_right = np.where(go_left, at_new, at_right), np.where(go_left, at_left, at_new)
     t = 0.5 * (a + b)
-    # an end of the range, or a grid point of a flat metric, stays what it is
+    # keep the grid point if it is at least as high: an end of the range, or any point of a flat metric
     return np.where(heights.max(axis=-1) >= height(t), grid[best], t), heights
 
 
 def _end(height, heights, t, enough, side):
-    """Farthest place on one side of t up to which no grid point is below ``enough``."""
+    """Return the farthest point on one side of t before the height falls below ``enough``."""
     grid = np.linspace(0.0, 1.0, GRID)[::side]
     below = (heights[..., ::side] < enough[..., None]) & (side * (grid - t[..., None]) > 0)
     found = below.any(axis=-1)

@@ -1,4 +1,4 @@
-"""One record for each remedy: what it does to the training set, on the theory and on real rows.
+"""One record for each remedy: what it does to the training set, in the theory and on real rows.
 
 :func:`rbal.strategies.compare`, :func:`rbal.advise`, its check, its pipeline and its report loop over :data:`REMEDIES`.
 """
@@ -12,11 +12,11 @@ import numpy as np
 from .._support.records import enter
 from .._support.validation import number
 
-BEST = "best"  # of all mixings, the one that is to be found
+BEST = "best"  # a mixing that is to be searched
 
 
 class Design(NamedTuple):
-    """Training set of a remedy: distinct samples of each class, and the weight of one; numbers or arrays."""
+    """Training set of a remedy: the number of distinct samples of each class and their weights, numbers or arrays."""
 
     n_pos: float
     n_neg: float
@@ -32,15 +32,15 @@ class Remedy:
     ----------
     name : str
     doing : str
-        What to do, as the beginning of a sentence.
+        What to do, as a sentence without its full stop.
     weights : callable, optional
         Weights of a positive and of a negative sample, as a function of the class sizes.
     mixing : float or "best", optional
-        From 0, undersampling, to 1, oversampling; or the best of all mixings.
+        From 0, undersampling, to 1, oversampling; or the best of all, which is searched.
     place : int
-        Place among the remedies from simple to not; of remedies that are as good, the simplest is recommended.
+        Rank from simple (0) to complicated; of equally good remedies the simplest is recommended.
     class_weight : str, optional
-        What scikit-learn calls these weights, where it has a name for them.
+        Name of these weights in scikit-learn, if it has one.
     """
 
     name: str
@@ -58,22 +58,22 @@ class Remedy:
 
     @property
     def searched(self):
-        """Whether its mixing is to be found."""
+        """Whether its mixing is to be searched."""
         return self.mixing == BEST
 
     @property
     def samples(self):
-        """Whether it draws samples."""
+        """Whether it resamples the training set."""
         return self.mixing is not None
 
     def design(self, n_pos, n_neg, c=None):
-        """Training set that it makes of classes of these sizes, counted in any unit.
+        """Return the training set that it makes of classes of these sizes, counted in any unit.
 
         Parameters
         ----------
         n_pos, n_neg : float
         c : float, optional
-            Multiplicity of the minority, where it is searched.
+            Multiplicity of the minority, if it is searched.
 
         Returns
         -------
@@ -85,12 +85,12 @@ class Remedy:
 
 
 def multiplicity(pos, neg, mixing):
-    """How many times each sample of the minority counts at this mixing."""
+    """Return how many times each sample of the minority counts at this mixing; arrays broadcast."""
     return 1.0 + mixing * (np.maximum(pos, neg) / np.minimum(pos, neg) - 1.0)
 
 
 def kept(pos, neg, c):
-    """The balanced protocol: the minority whole with weight c, the majority cut down to match; arrays broadcast."""
+    """Return the balanced protocol: the whole minority with weight c, the majority cut to match; arrays broadcast."""
     pos_is_minority = pos <= neg
     return Design(
         np.where(pos_is_minority, pos, c * neg)[()],
@@ -101,13 +101,13 @@ def kept(pos, neg, c):
 
 
 def _inverse(n_pos, n_neg):
-    """Weights inverse to the class sizes, with mean 1 over the samples."""
+    """Return weights inverse to the class sizes, with mean 1 over the samples."""
     mean = 0.5 * (n_pos + n_neg)
     return mean / n_pos, mean / n_neg
 
 
 def register(remedy):
-    """Make a remedy known by its name, everywhere.
+    """Add a remedy to REMEDIES, so that every function knows it by its name.
 
     Parameters
     ----------

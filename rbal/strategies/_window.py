@@ -1,4 +1,4 @@
-"""How much imbalance a classifier tolerates."""
+"""Find how much imbalance a classifier tolerates."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from ._mixing import _solve
 
 
 class Window(NamedTuple):
-    """Shares of negatives between which more than half of what is learnt at balance is kept; arrays for arrays."""
+    """Shares of negatives between which more than half of what is learnt at balance is kept; numbers or arrays."""
 
     low: float
     high: float
@@ -21,7 +21,7 @@ class Window(NamedTuple):
 
 
 def window(moments, alpha, kappa=None, *, fixed="positives", **options):
-    """Range of the share of negatives in which a classifier tolerates imbalance.
+    """Return the range of the share of negatives in which a classifier tolerates imbalance.
 
     Inside, the balanced accuracy is more than half as far above 1/2 as it is at balance. Each edge is bisected in the
     logarithm of the absolute value of log(alpha_neg / alpha_pos), so that a narrow window is found to the same relative

@@ -1,4 +1,4 @@
-"""Run a study, or what is missing of it: ``python -m rbal.studies NAME [options]``."""
+"""Run a study, or the missing part of it: ``python -m rbal.studies NAME [options]``."""
 
 import argparse
 import inspect
@@ -8,7 +8,7 @@ STUDIES = {"sampling": "_sampling", "log_z": "_log_z", "tables": "tables", "deep
 
 
 def main(arguments=None):
-    """Run the study that is named first; its module says which options there are, and its ``run`` their defaults."""
+    """Run the study that is named first, with the options of its module and the defaults of its ``run``."""
     parser = argparse.ArgumentParser(
         prog="python -m rbal.studies",
         description="Run a study, or what is missing of it.",

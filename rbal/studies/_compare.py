@@ -1,4 +1,4 @@
-"""How studies are judged: paired differences, tested with a correction for their number and for their sources."""
+"""Test paired differences, with corrections for the number of tests and for common sources."""
 
 from typing import NamedTuple
 
@@ -10,20 +10,20 @@ from .._support.validation import number, one_of, real_array
 
 
 def paired(table, to="random", metric="ba"):
-    """Differences between strategies on the same sets, with a test of each.
+    """Return the differences between strategies on the same sets, with a test of each.
 
     Parameters
     ----------
     table : pandas.DataFrame
         In the form of :func:`tidy`.
     to : str
-        Strategy that all others are compared with, at the same P and mixing.
+        Strategy with which all others are compared, at the same P and mixing.
     metric : {"ba", "auc"}
 
     Returns
     -------
     pandas.DataFrame
-        One row a P, mixing and strategy: ``difference``, its standard error ``se``, the number ``n`` of sets, the
+        One row per P, mixing and strategy: ``difference``, its standard error ``se``, the number ``n`` of sets, the
         p-value ``p`` of a paired t-test, and ``p_holm``, corrected by Holm's method for all rows of the table. Rows
         where the two are the same by construction are left out.
     """
@@ -35,7 +35,7 @@ def paired(table, to="random", metric="ba"):
 
 
 def at_best(table, to="random", metric="ba"):
-    """Differences between strategies, each at the mixing that is best for it.
+    """Return the differences between strategies, each at its own best mixing.
 
     The mixing is chosen on every other set and the difference is measured on the sets between, and the other way
     round, so that choosing the highest of several noisy means brings no advantage.
@@ -65,7 +65,7 @@ def at_best(table, to="random", metric="ba"):
 
 
 def _tests(gaps):
-    """Mean of each group of differences, t-test against zero, and Holm's correction for all of them."""
+    """Return the mean of each group of differences, a t-test against zero, and Holm's correction for all groups."""
     rows = gaps.agg(difference="mean", se="sem", n="size")[gaps.agg(lambda x: x.abs().max()) > 0].reset_index()
     rows["p"] = 2 * t.sf(np.abs(rows.difference / rows.se), rows.n - 1)
     rows["p_holm"] = holm(rows.p)
@@ -73,18 +73,17 @@ def _tests(gaps):
 
 
 def holm(p):
-    """Holm's correction of p-values for their number.
+    """Correct p-values for their number by Holm's method.
 
     Parameters
     ----------
     p : (n,) array
-        One p-value a test.
+        One p-value per test.
 
     Returns
     -------
     (n,) array
-        The share of families of n true null hypotheses in which any test would look as significant as this one, at
-        most.
+        Upper bound on the probability that, if all n null hypotheses hold, any test looks as significant as this one.
 
     Examples
     --------
@@ -103,7 +102,7 @@ class Clustered(NamedTuple):
     """Mean of differences that come in groups, and a test of it against zero."""
 
     mean: float  # over all differences, each with the same weight
-    se: float  # standard error, of groups that are independent of each other
+    se: float  # standard error, if groups are independent of each other
     low: float  # ends of the confidence interval
     high: float
     p: float  # two-sided
@@ -112,7 +111,7 @@ class Clustered(NamedTuple):
 
 
 def clustered(differences, source, level=0.95):
-    r"""Mean of paired differences, tested against zero, where those of one source are not independent.
+    r"""Test the mean of paired differences against zero, where those of one source are not independent.
 
     Two tables cut from one set of measurements tend to err on the same side. An error that counts them as two is too
     small. Here only sources are taken to be independent: with :math:`e_g` the sum, over a source, of deviations from
@@ -123,16 +122,16 @@ def clustered(differences, source, level=0.95):
     Parameters
     ----------
     differences : (n,) array
-        One a table: what one rule gives less what another gives.
+        One per table: the result of one rule minus that of another.
     source : (n,) sequence
-        Where each comes from; at least two are different.
+        Source of each difference; at least two sources differ.
     level : float
-        Of the confidence interval.
+        Level of the confidence interval.
 
     Returns
     -------
     Clustered
-        ``mean, se, low, high, p, n, sources``. Where all differences are zero, p is 1.
+        ``mean, se, low, high, p, n, sources``. If all differences are zero, p is 1.
 
     Examples
     --------

@@ -31,31 +31,31 @@ from ._stored import RESULTS, WORK, write
 
 MIXINGS = {"undersampling": 0.0, "mixed": 0.5, "oversampling": 1.0}
 REMEDIES = ("as is", *MIXINGS, "class weights")
-NETWORKS = ("as is", "balanced", *MIXINGS, "class weights")  # in the order in which they are trained
+NETWORKS = ("as is", "balanced", *MIXINGS, "class weights")  # in order of training
 TEST = 500  # images of each class on which the networks are tested
-RIDGE = 0.1  # of the linear heads
-TOTALS, SHARES = (400, 1100), (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # of the training sets of linear heads
-KEPT = {"resnet50": 128, "cnn": 64}  # principal components that the chapter works with
-BENCHES = {}  # study and features that a trial works with, by what they are: a store knows a trial by that text
+RIDGE = 0.1  # ridge of the linear heads
+TOTALS, SHARES = (400, 1100), (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # sizes and shares of positives, linear heads
+KEPT = {"resnet50": 128, "cnn": 64}  # number of principal components that the chapter uses
+BENCHES = {}  # study and features of a trial, by a text that describes them: the store identifies a trial by it
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What is run; every field is an option of the command line."""
+    """Settings of a run; every field is an option of the command line."""
 
     negatives: int = 2500  # N
-    ratio: float = 0.1  # P/N where the set is imbalanced
+    ratio: float = 0.1  # P/N of the imbalanced set
     epochs: int = 8
     batch_size: int = 128
     lr: float = 1e-4
     decay: float = 1e-5
     seeds: int = 3
-    held_out: float = 0.25  # images set apart for the threshold, over those of the imbalanced training set
+    held_out: float = 0.25  # images set apart for the threshold, as a share of the imbalanced training set
     head_epochs: int = 30
-    cnn_images: int = 10_000  # that the small network is trained on; its features are those of the others
+    cnn_images: int = 10_000  # training images of the small network, which are not used as features
     cnn_epochs: int = 8
     cnn_lr: float = 1e-3
-    trials: int = 5  # of every head
+    trials: int = 5  # trials of every head
     shown: int = 4000  # images of each class whose principal components are stored
     shown_test: int = 1000
 
@@ -75,7 +75,7 @@ class Study:
         self.work.mkdir(parents=True, exist_ok=True)
 
     def draw(self, seed):
-        """Rows of a training set, as large as the balanced one, and of the images set apart for the threshold."""
+        """Draw the rows of a balanced training set, and those of the images set apart for the threshold."""
         rng, s = np.random.default_rng([14, seed]), self.settings
         pos, neg = (rng.choice(len(part), s.negatives, replace=False) for part in (self.pos, self.neg))
         n_neg = min(round(s.held_out * s.negatives), len(self.test_neg) - TEST)
@@ -86,7 +86,7 @@ class Study:
         return (len(self.test_pos), max(1, round(self.settings.ratio * n_neg))), (len(self.test_neg), n_neg)
 
     def training_set(self, seed, strategy):
-        """Rows of positives and negatives, with repetitions, and the weights of the two classes."""
+        """Return the rows of positives and negatives, with repetitions, and the weights of the two classes."""
         pos, neg, _ = self.draw(seed)
         if strategy == "balanced":
             return pos, neg, 1.0, 1.0
@@ -103,7 +103,7 @@ class Study:
         return pos, neg, 1.0, 1.0
 
     def epochs(self, n, epochs):
-        """Passes through n images that make as many steps as ``epochs`` through the imbalanced set."""
+        """Return how many passes through n images take as many steps as ``epochs`` through the imbalanced set."""
         return max(1, round(epochs * (1 + self.settings.ratio) * self.settings.negatives / n))
 
     def store(self, name, arrays):
@@ -115,7 +115,7 @@ class Study:
         write(self.out / name, frame, float_format="%.5f")
 
     def about(self, **news):
-        """Say how the results were made."""
+        """Write down how the results were made."""
         import torch
 
         path = self.out / "about.json"
@@ -152,7 +152,7 @@ def networks(study):
 
 
 def fine_tune(study, strategy, seed, checkpoint):
-    """One network: history of its training, scores of the test images and of those apart, its last feature layer."""
+    """Train one network; return the history, and its scores of test and held-out images and last features by name."""
     s, (pos, neg, weight_pos, weight_neg) = study.settings, study.training_set(seed, strategy)
     apart_pos, apart_neg = study.draw(seed)[2]
     test = np.concatenate([study.test_pos[:TEST], study.test_neg[:TEST]]), np.repeat([1, -1], TEST)
@@ -183,7 +183,7 @@ def fine_tune(study, strategy, seed, checkpoint):
 
 
 def collect(study, rows, scores):
-    """Results of all networks so far: histories, scores, threshold moved, and principal components to look at."""
+    """Store the results of all networks so far: histories, scores, metrics at both thresholds, principal components."""
     study.table("epochs.csv", pd.concat(rows).pipe(first, ["strategy", "seed"]))
     finals, kept, y = [], {}, np.repeat([1, -1], TEST)
     for name in dict.fromkeys(key.rpartition("/")[0] for key in scores):
@@ -203,13 +203,13 @@ def collect(study, rows, scores):
 
 
 def components(X, n):
-    """First n principal components of rows."""
+    """Return the first n principal components of rows X (N, D), as (N, n)."""
     _, vectors = np.linalg.eigh(np.cov(X, rowvar=False))
     return (X - X.mean(axis=0)) @ vectors[:, ::-1][:, :n]
 
 
 def first(frame, names):
-    """The same table with some columns in front."""
+    """Return the same table with some columns in front."""
     return frame[[*names, *(name for name in frame if name not in names)]]
 
 
@@ -217,7 +217,7 @@ def first(frame, names):
 
 
 def features(study):
-    """Features of all images by the frozen network and by a small one; their spectra, and some rows, for the book."""
+    """Compute features of all images by the frozen and by a small network; store their spectra and some rows."""
     for name, classes in feature_sets(study).items():
         moments = classes.moments
         study.store(
@@ -233,7 +233,7 @@ def features(study):
 
 
 def feature_sets(study):
-    """Two classes of features by name, with all test images as their test set."""
+    """Return the features of both networks by name, as two classes with all test images as their test set."""
     everything = np.concatenate([study.pos, study.neg, study.test_pos, study.test_neg])
     network = study.build()
     sets = {"resnet50": (deep.extract(network, everything, study.work / "resnet50.npy"), 0)}
@@ -256,7 +256,7 @@ def feature_sets(study):
 
 
 def small_network(study):
-    """The small network, trained on the first images of each class."""
+    """Train the small network on the first images of each class, and return it."""
     s, half = study.settings, study.settings.cnn_images // 2
     backbone = deep.SmallCNN()
     model = deep.Classifier(backbone, hidden=64)
@@ -269,10 +269,10 @@ def small_network(study):
 
 
 def reduced(study, classes, n):
-    """Principal components of some rows, in units of their mean variance, as bytes with a scale a component."""
+    """Return n principal components of some rows, in units of their mean variance, as bytes and a scale (n,)."""
     s, m = study.settings, classes.moments
     half = 0.5 * m.delta / np.sqrt(m.L)
-    values, vectors = np.linalg.eigh(m._covariance + np.outer(half, half))  # of both classes together
+    values, vectors = np.linalg.eigh(m._covariance + np.outer(half, half))  # covariance of both classes together
     axes = vectors[:, ::-1][:, :n] / np.sqrt(values[::-1][:n].mean())
     parts = [part[: s.shown] for part in classes._train] + [part[: s.shown_test] for part in classes._test]
     rows = [(part - m.M) @ axes for part in parts]
@@ -287,7 +287,7 @@ def reduced(study, classes, n):
 
 
 def heads(study):
-    """Linear heads against the share of positives, and heads of both kinds under every remedy."""
+    """Train linear heads against the share of positives, and heads of both kinds with every remedy."""
     s, sets = study.settings, feature_sets(study)
     grid = {"total": TOTALS, "rho": SHARES}
     for name, classes in sets.items():
@@ -303,7 +303,7 @@ def heads(study):
 
 
 def bench(study, name, classes, settings=()):
-    """Key under which a trial finds its study and its features, and all that its results depend on."""
+    """Return a key under which a trial finds its study and features; it holds all that the results depend on."""
     owner = json.loads((study.work / f"{name}.npy.json").read_text())
     key = json.dumps([owner, RIDGE, *(getattr(study.settings, setting) for setting in settings)])
     BENCHES[key] = study, classes
@@ -311,7 +311,7 @@ def bench(study, name, classes, settings=()):
 
 
 def linear_head(rng, bench, total, rho):
-    """Logistic regression with a ridge on features, tested on all test images."""
+    """Train a logistic regression with a ridge on features, and return its metrics on all test images."""
     _, classes = BENCHES[bench]
     P = round(rho * total)
     clf = logistic(*classes.sample(P, total - P, rng))
@@ -320,7 +320,7 @@ def linear_head(rng, bench, total, rho):
 
 
 def logistic(X, y, sample_weight=None):
-    """Logistic regression with a ridge, fitted in the span of the samples, where its weights are."""
+    """Fit a logistic regression with a ridge to X (n, D), within the span of the samples, where its weights lie."""
     axes, rows = np.linalg.qr(X.T)
     n, D = axes.shape[1], axes.shape[0]
     clf = LinearSVM(lam=RIDGE, loss="logistic").fit(np.sqrt(n / D) * rows.T, y, sample_weight)
@@ -329,13 +329,13 @@ def logistic(X, y, sample_weight=None):
 
 
 def remedied_head(rng, bench, strategy, head, draw):
-    """A head on frozen features: the same images, remedies and held-out images as for the networks."""
+    """Train a head on frozen features, with the same images, remedies and held-out images as the networks."""
     study, classes = BENCHES[bench]
     pos, neg, weight_pos, weight_neg = study.training_set(draw, strategy)
     X = np.concatenate([classes._train[0][pos], classes._train[1][neg]])
     y = np.repeat([1, -1], [len(pos), len(neg)])
     if head == "linear":
-        # a row that is there several times is one row with a weight
+        # a repeated row is one row with a weight
         rows, index, times = np.unique(np.r_[pos, -1 - neg], return_index=True, return_counts=True)
         weight = times * np.where(rows >= 0, weight_pos, weight_neg)
         score = logistic(X[index].astype(float), y[index], weight).decision_function
@@ -376,7 +376,7 @@ OPTIONS = {
 def run(
     paper=False, parts=tuple(PARTS), strategies=NETWORKS, work=WORK / "deep", out=RESULTS, threads=None, **settings
 ):
-    """Run what is asked for, part by part; ``settings`` are fields of ``Settings`` that differ from their defaults."""
+    """Run the given parts; ``settings`` are fields of ``Settings`` that differ from their defaults."""
     import torch
 
     if threads:

@@ -1,4 +1,4 @@
-"""Whether the error bars of RBM.log_partition hold: six trained machines, ten seeds each.
+"""Test whether the error bars of RBM.log_partition hold, on six trained machines with ten seeds each.
 
 How it runs: ``make study-log-z``, half an hour. It stands here and not in benchmarks/, which measure speed.
 How it resumes: trained machines and results are kept in the store as they come, and are not computed again.
@@ -44,18 +44,18 @@ from ._stored import RESULTS, WORK, renew
 
 SEEDS = range(7600, 7610)
 REFERENCE_SEEDS = range(8300, 8304)
-LONGER = 10  # times the inverse temperatures of the largest effort
-TRAINED = {}  # machines by name, where a trial finds them: a store knows a trial by the names in its cell
+LONGER = 10  # factor on the inverse temperatures of the largest effort
+TRAINED = {}  # trained machines by name: the store identifies a trial by the name alone
 COLUMNS = ["machine", "units", "reference", "reference_error", "seed", "value", "error", "reliable", "covered"]
 
 
 def digits(n, seed):
-    """Digits 0 to 4, black and white, as in chapter 12."""
+    """Return digits 0 to 4 in black and white, (n, 784), as in chapter 12."""
     return (images.load_mnist("five").sample(6000, 0, seed)[0][:n] > 0).astype(np.int8)
 
 
 def patch(n, seed):
-    """Twenty pixels in the middle of digits."""
+    """Return twenty pixels in the middle of each digit, (n, 20)."""
     return digits(n, seed).reshape(-1, 28, 28)[:, 12:17, 12:16].reshape(n, 20)
 
 
@@ -77,18 +77,18 @@ MACHINES = {
 
 
 def defaults():
-    """Default settings of ``log_partition``."""
+    """Return the default settings of ``log_partition``."""
     parameters = inspect.signature(RBM.log_partition).parameters
     return {name: parameters[name].default for name in ("n_chains", "n_betas", "max_betas")}
 
 
 def starts(rbm):
-    """States of the persistent chains."""
+    """Return the states of the persistent chains."""
     return rbm._training.machine.visible.decode(rbm._training.visible_chains)
 
 
 def estimate(rng, machine, number):
-    """What ``log_partition`` gives by default for a seed, by annealing in any case. It draws from that seed alone."""
+    """Estimate log Z as ``log_partition`` does by default, but always by annealing; all draws are from one seed."""
     rbm = TRAINED[machine]
     if enumerable(rbm._training.machine):
         training, rng = rbm._training, np.random.default_rng(number)
@@ -101,13 +101,13 @@ def estimate(rng, machine, number):
 
 
 def exact(rng, machine):
-    """Log Z of a machine that can be enumerated."""
+    """Return log Z of a machine that can be enumerated."""
     value, error = enumerated(TRAINED[machine]._training.machine)[:2]
     return {"value": value, "error": error}
 
 
 def long_run(rng, machine, k):
-    """One of the long runs of a machine, from its share of the persistent chains."""
+    """Return log Z by the k-th long run of a machine, from its share of the persistent chains."""
     rbm = TRAINED[machine]
     path, rng = path_to(rbm._training.machine, rbm._training.base), np.random.default_rng(REFERENCE_SEEDS[k])
     some = starts(rbm)[k :: len(REFERENCE_SEEDS)]
@@ -120,7 +120,7 @@ def long_run(rng, machine, k):
 
 
 def reference(name, store):
-    """Log Z of a machine and its error: exact, or the mean of the long runs."""
+    """Return log Z of a machine and its error, exactly or as the mean of the long runs."""
     if enumerable(TRAINED[name]._training.machine):
         return kept(exact, store, machine=[name])[["value", "error"]].iloc[0]
     values = kept(long_run, store, machine=[name], k=range(len(REFERENCE_SEEDS)))["value"].to_numpy()
@@ -129,12 +129,12 @@ def reference(name, store):
 
 
 def kept(trial, store, **grid):
-    """Results of a trial, computed where the store does not hold them."""
+    """Return the results of a trial, computed only if the store does not hold them."""
     return experiments.run(trial, grid, trials=1, store=store / f"{trial.__name__}.jsonl", n_jobs=1)
 
 
 def rows(name, store):
-    """Rows of the table for one machine, which is trained where the store does not hold it."""
+    """Return the rows of the table for one machine, which is trained only if the store does not hold it."""
     path = store / f"{list(MACHINES).index(name)}.npz"
     if not path.exists():
         data, params = MACHINES[name]
@@ -149,13 +149,13 @@ def rows(name, store):
 
 
 def covered(table, with_reference=True):
-    """Whether intervals of 95 % hold the reference, which has an error of its own."""
+    """Return which 95 % intervals hold the reference, with or without its own error."""
     error = np.hypot(table.error, table.reference_error) if with_reference else table.error
     return (table.value - table.reference).abs() <= 1.96 * error
 
 
 def summary(table):
-    """Coverage of all rows and of those that claim to be reliable, machine by machine and in all."""
+    """Return the coverage of all rows and of reliable ones, for each machine and for all together."""
     rows = {}
     for name, part in [*table.groupby("machine", sort=False), ("all", table)]:
         sure = part[part.reliable]
@@ -182,7 +182,7 @@ OPTIONS = {
 
 
 def run(store=WORK / "log_z", out=RESULTS):
-    """Run what is missing, machine by machine, and write the table."""
+    """Run what is missing, one machine after another, and write the table."""
     store.mkdir(parents=True, exist_ok=True)
     parts = []
     for name in MACHINES:

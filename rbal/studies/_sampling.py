@@ -35,11 +35,11 @@ STRATEGIES = {
     "LIS under, edges only": ("copies", "edges"),
     "new digits": ("new", "random"),
 }
-QUICK = tuple(name for name in STRATEGIES if name != "SMOTEN")  # which takes as long as all the others
+QUICK = tuple(name for name in STRATEGIES if name != "SMOTEN")  # SMOTEN takes as long as all others together
 MIXINGS = (0.0, 0.05, 0.15, 0.4, 1.0)
 MINORITIES = (100, 300, 1000)
 N_MAJORITY = 5000
-N_TEST = 9722  # all of the published test digits that two classes of one size can have
+N_TEST = 9722  # as many published test digits as two classes of equal size can have
 
 
 def sampling(
@@ -54,7 +54,7 @@ def sampling(
     n_epochs=250,
     C=10.0,
 ):
-    """Trial of the sampling figure: one imbalanced set of digits, balanced in every way, and an SVM for each.
+    """Run a trial of the sampling figure: one imbalanced set of digits, balanced in every way, and an SVM for each.
 
     All strategies share the set, the machine that is trained on its minority and the order in which majority samples
     are taken at random, so that their differences are paired. Each way to grow the minority is asked once for N
@@ -66,7 +66,7 @@ def sampling(
     P : int
         Samples of the minority, the positive class.
     data : Images
-        What to draw from, of spins; pixels 0 and 1 over √L go to the SVM.
+        Images to draw from, with spins as pixels; the SVM gets pixels 0 and 1 over √L.
     N : int
         Samples of the majority.
     mixings : sequence of float
@@ -74,11 +74,11 @@ def sampling(
     strategies : sequence of str
         Names in ``STRATEGIES``.
     steps : int
-        Gibbs steps of the likelihood-informed sampler; all else is as by default.
+        Gibbs steps of the likelihood-informed sampler; all else has its default.
     n_epochs : int
-        Of the machine.
+        Epochs of training of the RBM.
     C : float
-        Of the SVM, which has no intercept.
+        Inverse ridge of the SVM, which has no intercept.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def sampling(
             kept |= {under: _of(-1, samplers[under], X, y, n) for _, under in ways if under in samplers}
         for name in strategies:
             over, under = STRATEGIES[name]
-            pair = (over if n > P else "copies", under if n < N else "random")  # there is one way to change nothing
+            pair = (over if n > P else "copies", under if n < N else "random")  # nothing to change
             if pair not in tested:
                 tested[pair] = _tested(grown[pair[0]][:n], kept[pair[1]], data, C)
             result |= _seen(f"{name} {mixing:g}", tested[pair])
@@ -116,7 +116,7 @@ def _seen(name, tested):
 
 
 def _samplers(rbm, steps, random_state):
-    """Samplers by the names that STRATEGIES uses."""
+    """Return samplers by the names that STRATEGIES uses."""
     from imblearn.over_sampling import SMOTE, SMOTEN
 
     from ..samplers import RBMSMOTE, LikelihoodInformedSampler
@@ -135,7 +135,7 @@ def _samplers(rbm, steps, random_state):
 
 
 def _of(label, sampler, X, y, n):
-    """n samples of one class, its own first."""
+    """Return n samples of one class, the given ones first."""
     from imblearn.over_sampling import SMOTE
 
     X = X.astype(float) if isinstance(sampler, SMOTE) else X  # SMOTE interpolates, and keeps the type
@@ -144,20 +144,20 @@ def _of(label, sampler, X, y, n):
 
 
 def _tested(X_pos, X_neg, data, C):
-    """Metrics, on the test set, of an SVM without an intercept."""
+    """Train an SVM without intercept, and return its metrics on the test set."""
     X, y = np.concatenate([X_pos, X_neg]) / np.sqrt(data.L), np.repeat([1, -1], [len(X_pos), len(X_neg)])
-    # liblinear takes samples in random order, which changes what it returns within the tolerance
+    # seeded, since liblinear takes samples in random order, which changes the result within the tolerance
     svm = LinearSVC(C=C, loss="hinge", fit_intercept=False, tol=1e-3, max_iter=1_000_000, random_state=0).fit(X, y)
     return measured((data.X_test @ svm.coef_[0]) + svm.coef_.sum(), data.y_test, 1.0)
 
 
 def tidy(table):
-    """Long form of a table of :func:`sampling`: one row a trial, strategy and mixing.
+    """Return the long form of a table of :func:`sampling`: one row per trial, strategy and mixing.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        From :func:`rbal.experiments.run`.
+        Result of :func:`rbal.experiments.run`.
 
     Returns
     -------
@@ -182,7 +182,7 @@ OPTIONS = {
 
 
 def run(trials=100, n_jobs=1, store=WORK / "sampling.jsonl", out=RESULTS):
-    """Run one trial of each size after the other, or what is missing of them, and write the table."""
+    """Run the trials that are missing, one of each size after another, and write the table."""
     store.parent.mkdir(parents=True, exist_ok=True)
     trial = functools.partial(sampling, data=load_mnist("five", n_test=N_TEST))
     for done in trange(1, trials + 1):

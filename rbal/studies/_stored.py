@@ -1,4 +1,4 @@
-"""Results of studies: where they are, how they are read, and how they are written."""
+"""Read and write the results of studies."""
 
 import json
 from pathlib import Path
@@ -10,19 +10,19 @@ from .._support.files import atomic
 from .._support.validation import one_of
 
 RESULTS = Path(__file__).parent / "_results"
-WORK = Path("_build") / "studies"  # what is done of a study, in the folder that it is run from
+WORK = Path("_build") / "studies"  # unfinished work, in the folder that a study is run from
 
 
 def stored(name, folder=None):
-    """Results of a study, which come with the package.
+    """Return results of a study, which come with the package.
 
     Parameters
     ----------
     name : str
         Path of a file in the folder, without its ending: ``"sampling"``, ``"tables/measured"`` or ``"deep/epochs"``,
-        say. The error about an unknown name lists those there are.
+        for example. The error about an unknown name lists all names.
     folder : path, optional
-        What was given as ``--out`` to a run of your own; by default that of the package.
+        Folder given as ``--out`` to a run of your own; by default that of the package.
 
     Returns
     -------
@@ -60,6 +60,6 @@ def write(path, table, header=(), **how):
 
 
 def renew(path, table):
-    """Write a table with five digits, unless the file holds more rows: a new run does not replace a longer one."""
+    """Write a table with five digits, unless the file holds more rows, so that no run replaces a longer one."""
     if not path.exists() or len(table) >= len(pd.read_csv(path)):
         write(path, table.round(5))

@@ -1,4 +1,4 @@
-"""Explorations for Jupyter and Binder: turn a knob, see the theory answer.
+"""Interactive explorations of the theory for Jupyter and Binder.
 
 Each function returns an ``ipywidgets`` box for a notebook to show. Every control is an attribute of it
 (``ui.kappa.value = 1.0`` moves a slider), and ``ui.curves`` holds the numbers behind the picture. Without a kernel,

@@ -22,8 +22,8 @@ from PIL import Image
 
 from .. import plotting
 
-CSS_DPI = 100  # pixels of the page to an inch of the figure
-SHARPNESS = 1.44  # pixels of the picture to one of the page
+CSS_DPI = 100  # pixels of the page per inch of the figure
+SHARPNESS = 1.44  # pixels of the picture per pixel of the page
 SHADES = 20  # steps from a colour to white
 INK, GREY, FAINT = "#222222", "#444444", "#8c8c8c"
 
@@ -35,14 +35,14 @@ COLOURS = (
 
 @contextmanager
 def book_style():
-    """The look of the book, whatever the notebook around has set; the font by name, as it is looked up at each draw."""
+    """Use the style of the book, whatever the notebook has set; the font is named, since each draw looks it up."""
     sheet = Path(plotting.__file__).with_name("rbal.mplstyle")
     with mpl.style.context(["default", sheet, {"font.family": "DejaVu Sans"}]):
         yield
 
 
 def _palette():
-    """Picture with the palette of every frame: white, and each colour in all its shades on it.
+    """Return a picture with the palette of every frame: white, and each colour in all its shades.
 
     Pillow looks colours up by their upper six bits: shades that are closer than that would be taken for each other.
     """
@@ -72,7 +72,7 @@ class Canvas:
         self._moving, self._background = [], None
 
     def moving(self, *artists):
-        """Redraw these in every frame; the first of them is returned."""
+        """Redraw these artists in every frame, and return the first of them."""
         for artist in artists:
             artist.set_animated(True)
             artist.set_in_layout(False)
@@ -81,11 +81,11 @@ class Canvas:
         return artists[0]
 
     def settle(self):
-        """Forget the background: something in it has changed."""
+        """Forget the background, because something in it has changed."""
         self._background = None
 
     def limits(self, axes, x=None, y=None):
-        """Set the range of axes, at the cost of a new background only if it is another one."""
+        """Set the range of axes, and make a new background only if it changes."""
         if x is not None and tuple(x) != axes.get_xlim():
             axes.set_xlim(x)
             self.settle()
@@ -94,7 +94,7 @@ class Canvas:
             self.settle()
 
     def draw(self):
-        """One frame, onto the page."""
+        """Draw one frame and send it to the page."""
         if self._background is None:
             with book_style():
                 self._agg.draw()
@@ -110,14 +110,14 @@ class Canvas:
 
 
 def two_digits(*all_axes):
-    """Ticks of y with two digits: labels of one width keep the axes in place when the range changes."""
+    """Write y ticks with two digits: labels of one width keep the axes in place when the range changes."""
     for axes in all_axes:
         axes.yaxis.set_major_formatter("{x:.2f}")
         axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
 
 
 def rounded(values, step=0.02):
-    """Range of y that holds metrics, in whole steps so that it rarely changes."""
+    """Return a range of y that holds the values, in whole steps so that it rarely changes."""
     low, high = np.nanmin(values), np.nanmax(values)
     bottom, top = step * np.floor(low / step - 0.2), min(step * np.ceil(high / step + 0.2), 1.02)
     if top - bottom < 2.5 * step:  # else the ticks would need a third digit
@@ -128,12 +128,12 @@ def rounded(values, step=0.02):
 class Readout:
     """Rows of words beside the curves, each with a swatch in the colour of what it is about."""
 
-    def __init__(self, canvas, axes, rows, step=0.085):
+    def __init__(self, canvas, axes, rows):
         axes.set_axis_off()
         self._alone = axes.transAxes
         self._beside = offset_copy(axes.transAxes, canvas.figure, x=15.0, units="points")
         options = {"transform": self._alone, "va": "top", "fontsize": 10.5}
-        places = 0.98 - step * np.arange(rows)
+        places = 0.98 - 0.085 * np.arange(rows)
         self._swatches = [canvas.moving(axes.text(0.0, y, "", **options)) for y in places]
         self._words = [canvas.moving(axes.text(0.0, y, "", color=INK, **options)) for y in places]
 
@@ -147,14 +147,12 @@ class Readout:
             swatch.set_color(colour or INK)
 
 
-def rectangles(x, inside, bottom=0.0, top=1.0):
-    """Corners of the stretches of x where ``inside`` holds, for ``PolyCollection.set_verts``.
+def rectangles(x, inside):
+    """Return corners of the stretches of x (n,) where ``inside`` (n,) holds, for ``set_verts`` of a band.
 
     A stretch reaches to the middle between its last point and the next one.
     """
     edges = np.concatenate([x[:1], 0.5 * (x[1:] + x[:-1]), x[-1:]])
     steps = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
-    return [
-        [(edges[a], bottom), (edges[a], top), (edges[b], top), (edges[b], bottom)]
-        for a, b in zip(steps[::2], steps[1::2], strict=True)
-    ]
+    pairs = zip(edges[steps[::2]], edges[steps[1::2]], strict=True)
+    return [[(left, 0.0), (left, 1.0), (right, 1.0), (right, 0.0)] for left, right in pairs]

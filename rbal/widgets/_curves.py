@@ -1,4 +1,4 @@
-"""Explorations of curves over the composition of the training set: all metrics, and the trade-off window."""
+"""Explore curves over the composition of the training set: all metrics, and the trade-off window."""
 
 from itertools import cycle
 
@@ -15,9 +15,9 @@ from ..metrics._records import goals
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
 
-POINTS = 63  # fewer than 64: one walk, each point from its neighbour; odd, so that balance is among them
+POINTS = 63  # below 64, so that the solver takes one walk from neighbour to neighbour; odd, to include balance
 SHARES = (0.02, 0.98)
-NEAR, NARROWEST = -23.0, 1e-10  # log |log(α⁻/α⁺)| as close to balance as the solver can tell, and the width there
+NEAR, NARROWEST = -23.0, 1e-10  # log |log(α⁻/α⁺)| as close to balance as the solver resolves, and the width there
 
 COLOURS = {
     "ba": plotting.BLUE,
@@ -31,28 +31,25 @@ COLOURS = {
 
 
 def choices():
-    """Metrics to choose from, each with its label and colour: those of the book, and what else is registered."""
+    """Return a dict from each metric to choose from to its label and colour."""
     others = [name for name in goals() if name not in COLOURS and not METRICS[name].priced]
     colours = zip([*COLOURS, *others], cycle(COLOURS.values()), strict=False)
     return {name: (METRICS[name].label, colour) for name, colour in colours}
 
 
 def measure(name, metrics, phi_pos):
-    """Metric of that name, on a test set with a share ``phi_pos`` of positives where that matters."""
+    """Return the metric of that name, on a test set with a share ``phi_pos`` of positives."""
     return METRICS[name].of_theory(metrics, phi_pos, 0.0)
 
 
-def separable_band(axes):
-    """Grey where the training set is separable, to be set by ``set_verts``."""
-    return axes.add_collection(
-        PolyCollection(
-            [], facecolor=FAINT, edgecolor="none", alpha=0.15, transform=axes.get_xaxis_transform(), zorder=0
-        )
-    )
+def band(axes, colour=FAINT, alpha=0.15):
+    """Return vertical bands behind the curves, whose corners ``set_verts`` takes with y from 0 to 1."""
+    look = {"facecolor": colour, "edgecolor": "none", "alpha": alpha, "zorder": 0}
+    return axes.add_collection(PolyCollection([], transform=axes.get_xaxis_transform(), **look))
 
 
 class MetricsExplorer(DataExplorer):
-    """Metrics against the composition of the training set."""
+    """Shows metrics against the composition of the training set."""
 
     def __init__(self, data, kappa, alpha, separation, phi_pos, rho_pos, show):
         shares = slider("phi_pos", "test positives φ⁺", 0.5 if phi_pos is None else phi_pos, 0.01, 0.99)
@@ -83,7 +80,7 @@ class MetricsExplorer(DataExplorer):
             self.axes.set(
                 xlim=(0, 1), ylim=(0, 1), xlabel=r"share of positives in training, $\rho^+$", ylabel="on test data"
             )
-            self._sat = canvas.moving(separable_band(self.axes))
+            self._sat = canvas.moving(band(self.axes))
             self._here = canvas.moving(self.axes.axvline(0.5, color=GREY, lw=1.0, ls=":"))
             colours = {name: colour for name, (_, colour) in self.choices.items()}
             self.lines = {n: canvas.moving(*self.axes.plot([], [], color=c)) for n, c in colours.items()}
@@ -112,7 +109,7 @@ class MetricsExplorer(DataExplorer):
 
     def _write(self, names, here, phase):
         at = self.curves["point"]
-        order = sorted(names, key=lambda name: -at[name])  # as the eye meets them on the line
+        order = sorted(names, key=lambda name: -at[name])  # from top to bottom, as on the line
         rows = [(rf"at $\rho^+ = {here:.2f}$", None)]
         rows += [(f"{self.choices[name][0]}  {at[name]:.3f}", self.choices[name][1]) for name in order]
         if (self.curves["phase"] == "SAT").any():
@@ -123,13 +120,13 @@ class MetricsExplorer(DataExplorer):
 
 
 def _shares_around_balance():
-    """Shares of negatives, dense at one half where a window can be a hundredth wide."""
+    """Return shares of negatives, dense around one half, where a window can be a hundredth wide."""
     near = np.geomspace(5e-4, 0.02, POINTS // 6)
     return np.unique(np.concatenate([np.linspace(0.02, 0.98, 2 * POINTS // 3 + 1), 0.5 - near, 0.5 + near]))
 
 
 class TradeoffExplorer(DataExplorer):
-    """Balanced accuracy against the share of negatives, and the window in which it is good."""
+    """Shows balanced accuracy against the share of negatives, and the window in which it is good."""
 
     KEPT = (plotting.ORANGE, plotting.PURPLE, plotting.GREEN, plotting.VERMILLION)
 
@@ -153,9 +150,7 @@ class TradeoffExplorer(DataExplorer):
             ax.set(xlim=(0, 1), ylim=(0.5, 1), xlabel=r"share of negatives, $\rho^-$", ylabel="balanced accuracy")
             two_digits(ax)
             ax.axvline(0.5, color=FAINT, lw=0.8, ls=":")
-            band = PolyCollection([], facecolor=plotting.BLUE, edgecolor="none", alpha=0.1, zorder=0)
-            band.set_transform(ax.get_xaxis_transform())
-            self._window = canvas.moving(ax.add_collection(band))
+            self._window = canvas.moving(band(ax, plotting.BLUE, 0.1))
             self._half = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=1.0, ls=":"))
             self._kept_lines = [canvas.moving(*ax.plot([], [], color=c, lw=1.5)) for c in self.KEPT]
             self.moved_line = canvas.moving(*ax.plot([], [], color=GREY, lw=1.3, ls="--"))
@@ -168,7 +163,7 @@ class TradeoffExplorer(DataExplorer):
         ba = sols.metrics.ba()
         centre = rho.size // 2
         gain = ba[centre] - 0.5
-        before = after = 0.0  # where nothing is learnt there is nothing to lose
+        before = after = 0.0  # where nothing is learnt, there is no window
         if gain > 1e-6:
             before, after = (self._edge(moments, rho, ba, 0.5 + 0.5 * gain, side) for side in (-1, +1))
         self.curves = {
@@ -178,10 +173,10 @@ class TradeoffExplorer(DataExplorer):
         self._draw_curves()
 
     def _edge(self, moments, rho, ba, level, side):
-        """Distance from ½ of the share at which half of the gain is lost, on one side; NaN outside of the picture.
+        """Return how far from ½ half of the gain is lost, on one side; NaN if that is outside of the picture.
 
-        It is sought in the logarithm of |log(α⁻/α⁺)|, so that a narrow window is as exact as a wide one. Where half is
-        lost closer to balance than the solver can tell, the distance is 0.
+        The root is searched in the logarithm of |log(α⁻/α⁺)|, so that a narrow window is as exact as a wide one. The
+        result is 0 if half is lost closer to balance than the solver resolves.
         """
         order = np.arange(rho.size // 2, rho.size) if side > 0 else np.arange(rho.size // 2, -1, -1)
         below = np.flatnonzero(ba[order] < level)
@@ -258,12 +253,12 @@ def metrics(
     rho_pos=0.2,
     show=("ba", "acc", "auc", "f1", "mcc"),
 ):
-    """Metrics of a trained perceptron against the composition of its training set.
+    """Explore the metrics of a trained perceptron against the composition of its training set.
 
     Parameters
     ----------
     data : str, Moments or object with ``moments``
-        One of "ising", "random", "potts", "mnist", "fashion" and "lattice", as in the book's explorers, or one's own.
+        One of "ising", "random", "potts", "mnist", "fashion" and "lattice", as in the book's explorers, or your own.
     kappa : float
         Margin of the training, from 0 to 6.
     alpha : float
@@ -275,13 +270,13 @@ def metrics(
     rho_pos : float
         Share of positives in training at which numbers are read off.
     show : iterable of str
-        Of "ba", "acc", "auc", "auprc", "f1", "mcc", "ppv" and what is registered in :data:`rbal.metrics.METRICS`, those
-        to draw at first.
+        Metrics to draw at first: "ba", "acc", "auc", "auprc", "f1", "mcc", "ppv" or another goal in
+        :data:`rbal.metrics.METRICS`.
 
     Returns
     -------
     Explorer
-        To be shown by a notebook; ``controls`` holds its sliders, ``curves`` what it draws.
+        A box that a notebook shows; ``controls`` holds its sliders, ``curves`` what it draws.
 
     Examples
     --------
@@ -296,9 +291,9 @@ def metrics(
 
 
 def tradeoff(data="ising", *, kappa=1.0, alpha_pos=2.0, separation=None):
-    """Balance against performance: balanced accuracy over the share of negatives, and the window where it is good.
+    """Explore balanced accuracy over the share of negatives, and the window in which it is good.
 
-    The window is where more than half is left of what balanced accuracy has above ½ at balance. The button "keep this
+    Inside the window, balanced accuracy is more than half as far above ½ as it is at balance. The button "keep this
     curve" leaves a curve in the picture, to compare others with.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The data an exploration can be about: what the book uses, or the reader's own moments."""
+"""The data that an exploration can show: those of the book, or moments that the reader gives."""
 
 from functools import cache
 
@@ -8,7 +8,7 @@ from .._support.validation import one_of
 from ..moments import Moments
 from ..moments._spectrum import spectrum_of
 
-RANDOM, POTTS = 707, 2  # seeds: of the classes of chapter 7, and of the Potts frequencies
+RANDOM, POTTS = 707, 2  # seeds of the random classes of chapter 7 and of the Potts frequencies
 
 
 def _spins():
@@ -57,12 +57,12 @@ SOURCES = {
 
 @cache
 def named(name):
-    """Moments of one of the sources, made once."""
+    """Return the moments of one of the sources, computed once."""
     return SOURCES[name][1]()
 
 
 def source(data):
-    """What ``data`` stands for, as the value of a menu: a name, or Moments."""
+    """Return the value of the menu that ``data`` stands for: a name or Moments."""
     if isinstance(data, Moments):
         return data
     if isinstance(getattr(data, "moments", None), Moments):
@@ -73,18 +73,18 @@ def source(data):
 
 
 def options(chosen):
-    """Entries of the menu, with the reader's own moments first where there are some."""
+    """Return the entries of the menu, with moments that the reader gave in front."""
     entries = [(label, name) for name, (label, _) in SOURCES.items()]
     return entries if isinstance(chosen, str) else [("the moments given", chosen), *entries]
 
 
 def separation(moments):
-    """Distance between the classes, ‖δ‖/√L."""
+    """Return the distance ‖δ‖/√L between the classes."""
     return float(np.sqrt(spectrum_of(moments).s.sum()))
 
 
 def separated(moments, distance):
-    """Spectrum of the same covariance, with the classes moved along δ until ‖δ‖/√L is ``distance``."""
+    """Return the spectrum of the same covariance after moving the classes along δ until ‖δ‖/√L is ``distance``."""
     spectrum, own = spectrum_of(moments), separation(moments)
     if distance == own:
         return spectrum

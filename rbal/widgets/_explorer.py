@@ -1,4 +1,4 @@
-"""What all explorations share: controls by name, a picture, a line of words, and errors where they are seen."""
+"""The parts that all explorations share: controls, a picture, a line of words, and errors shown on the page."""
 
 import html
 import warnings
@@ -14,20 +14,20 @@ from ._canvas import Canvas
 KAPPA = (0.0, 6.0)
 ALPHA = (0.1, 100.0)
 WIDE = {"description_width": "9.5em"}
-ROOM = {"width": "auto"}  # a dict: one Layout that all share would be closed with the first
+ROOM = {"width": "auto"}  # a dict, since a Layout that all share would be closed with the first of them
 
 
 def slider(name, label, value, low, high, step=0.01):
-    """Slider on an even scale; ``name`` is the argument that ``value`` came from."""
+    """Return a slider on a linear scale; errors about ``value`` call it ``name``."""
     value = number(name, value, low, high)
     return FloatSlider(value, min=low, max=high, step=step, description=label, style=WIDE, layout=ROOM)
 
 
-def size_slider(name, label, value, low=ALPHA[0], high=ALPHA[1]):
-    """Slider for a class size over L, on a logarithmic scale."""
+def size_slider(name, label, value, high=ALPHA[1]):
+    """Return a slider for a class size over L, on a logarithmic scale."""
     return FloatLogSlider(
-        number(name, value, low, high),
-        min=np.log10(low),
+        number(name, value, ALPHA[0], high),
+        min=np.log10(ALPHA[0]),
         max=np.log10(high),
         step=0.001,  # fine enough for the page to show the value that Python has
         description=label,
@@ -38,7 +38,7 @@ def size_slider(name, label, value, low=ALPHA[0], high=ALPHA[1]):
 
 
 def margin_slider(kappa):
-    """Slider for the margin of the training."""
+    """Return a slider for the margin of the training."""
     return slider("kappa", "margin κ", kappa, *KAPPA, step=0.05)
 
 
@@ -56,7 +56,7 @@ class Explorer(VBox):
     summary : ipywidgets.HTML
         The result in words.
     error : str
-        What went wrong when the picture was last made; empty if nothing did.
+        The error of the last update, empty if there was none.
     """
 
     def __init__(self, width, height, controls, extras=()):
@@ -79,13 +79,13 @@ class Explorer(VBox):
         )
 
     def start(self):
-        """Draw for the first time; from here on every change of a control is followed."""
+        """Draw for the first time; from now on every change of a control redraws."""
         self._held = False
         self.redraw()
         return self
 
     def redraw(self):
-        """Compute and draw anew."""
+        """Compute and draw again."""
         with self._shown():
             self._update()
             self.canvas.draw()
@@ -108,7 +108,7 @@ class Explorer(VBox):
 
     @contextmanager
     def _shown(self):
-        """Errors and warnings on the page: what a callback raises would end in a log that no one reads."""
+        """Show errors and warnings on the page: those of a callback would end in a log that no one reads."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -132,7 +132,7 @@ def _line(text, colour, role):
 
 
 class DataExplorer(Explorer):
-    """An exploration with a choice of data, and of how far apart the classes are."""
+    """An exploration with a menu of data, and a slider for the distance between the classes."""
 
     def __init__(self, width, height, data, separation, controls, extras=()):
         chosen = _data.source(data)
@@ -149,7 +149,7 @@ class DataExplorer(Explorer):
             distance.value = separation
 
     def _load(self):
-        """Spectrum of the chosen data, and the slider at their own separation."""
+        """Load the spectrum of the chosen data, and move the slider to their own separation."""
         value = self.data.value
         moments = _data.named(value) if isinstance(value, str) else value
         self._spectrum, self._loaded = moments.spectrum.condensed(), value
@@ -159,7 +159,7 @@ class DataExplorer(Explorer):
             self.separation.value = own
 
     def problem(self):
-        """Spectrum of the data as the controls have them."""
+        """Return the spectrum of the chosen data at the chosen separation."""
         if self.data.value != self._loaded:
             self._load()
         return _data.separated(self._spectrum, self.separation.value)

@@ -1,29 +1,28 @@
-"""Under- or oversampling, and everything between."""
+"""Explore mixtures of under- and oversampling."""
 
 import numpy as np
 from ipywidgets import Dropdown
-from matplotlib.collections import PolyCollection
 from scipy.optimize import minimize_scalar
 
 from .. import plotting, saddle, strategies
 from .._support.validation import one_of
 from ..metrics import METRICS
 from ._canvas import Readout, book_style, rounded, two_digits
-from ._curves import POINTS, choices, measure
+from ._curves import POINTS, band, choices, measure
 from ._explorer import ROOM, WIDE, DataExplorer, margin_slider, size_slider
 
-TOLERANCE = 1e-3  # mixings this close to the best are as good
+TOLERANCE = 1e-3  # mixings whose metric is this close to the best count as equally good
 
 
 def mixings(ratio):
-    """Mixings to draw for a ratio of class sizes, half of them even in log c: the best may be close to 0."""
+    """Return the mixings to draw for a ratio of class sizes, half of them even in log c: the best may be close to 0."""
     c = np.geomspace(1.0, ratio, POINTS // 2)
     from_c = (c - 1.0) / (ratio - 1.0) if ratio > 1.0 else np.linspace(0.0, 1.0, c.size)
     return np.unique(np.clip(np.concatenate([np.linspace(0.0, 1.0, POINTS // 2 + 1), from_c]), 0.0, 1.0))
 
 
 class MixingExplorer(DataExplorer):
-    """A metric against the mixture of under- and oversampling."""
+    """Shows a metric against the mixture of under- and oversampling."""
 
     def __init__(self, data, kappa, alpha_pos, alpha_neg, separation, metric):
         names = {label: name for name, (label, _) in choices().items()}
@@ -47,9 +46,7 @@ class MixingExplorer(DataExplorer):
             ax.set(xlim=(-0.02, 1.02), ylim=(0.5, 1), xlabel="mixing", ylabel="metric")
             two_digits(ax)
             ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["under\n0", "0.25", "0.5", "0.75", "over\n1"])
-            band = PolyCollection([], facecolor=plotting.ORANGE, edgecolor="none", alpha=0.2, zorder=0)
-            band.set_transform(ax.get_xaxis_transform())
-            self._good = canvas.moving(ax.add_collection(band))
+            self._good = canvas.moving(band(ax, plotting.ORANGE, 0.2))
             self.as_is_line = canvas.moving(ax.axhline(0.5, color=plotting.VERMILLION, lw=1.3, ls="--"))
             self.line = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=2.4))
             self.sat_line = canvas.moving(*ax.plot([], [], color=plotting.SKY, lw=2.4))
@@ -80,7 +77,7 @@ class MixingExplorer(DataExplorer):
         self._draw_curves()
 
     def _best(self, moments, mixing, value):
-        """Highest point of the curve, sought between the neighbours of the highest point drawn.
+        """Return the highest point of the curve, searched between the neighbours of the highest point drawn.
 
         :func:`rbal.strategies.best_mixing` finds the same from scratch, which is too slow to follow a slider.
         """
@@ -99,7 +96,7 @@ class MixingExplorer(DataExplorer):
 
     @staticmethod
     def _range(mixing, value, best, highest):
-        """Mixings around the best that are within the tolerance, between points of the curve on straight lines."""
+        """Return the ends of the mixings around the best that are within the tolerance, by linear interpolation."""
         x, y = np.append(mixing, best), np.append(value, highest) - (highest - TOLERANCE)
         order = np.argsort(x, kind="stable")
         x, y = x[order], y[order]
@@ -116,7 +113,7 @@ class MixingExplorer(DataExplorer):
     def _draw_curves(self):
         c = self.curves
         sat = c["phase"] == "SAT"
-        touching = sat | np.append(sat[1:], False) | np.insert(sat[:-1], 0, False)  # no gap between the two colours
+        touching = sat | np.append(sat[1:], False) | np.insert(sat[:-1], 0, False)  # so that the colours meet
         self.line.set_data(c["mixing"], np.where(sat, np.nan, c["value"]))
         self.sat_line.set_data(c["mixing"], np.where(touching, c["value"], np.nan))
         self.as_is_line.set_ydata([c["as_is"]] * 2)
@@ -146,12 +143,12 @@ class MixingExplorer(DataExplorer):
         under, over = c["value"][0], c["value"][-1]
         self.summary.value = (
             f"{label}: {under:.4f} undersampled, {over:.4f} oversampled, {c['best_value']:.4f} at the best mixing, "
-            f"{c['best_mixing']:.3f}; {c['as_is']:.4f} with the set as it is."
+            f"{c['best_mixing']:.3f}; {c['as_is']:.4f} without resampling."
         )
 
 
 def mixing(data="ising", *, kappa=0.5, alpha_pos=0.3, alpha_neg=5.0, separation=None, metric="ba"):
-    """Under- or oversampling: a metric over all mixtures of both, with the best one marked.
+    """Explore a metric over all mixtures of under- and oversampling, with the best one marked.
 
     Parameters
     ----------

@@ -1,11 +1,10 @@
-"""What the theory predicts for a table of the reader's own: what :func:`rbal.advise` says, and curves around it."""
+"""Explore a table of the reader's own: the advice of :func:`rbal.advise`, and curves of the theory around it."""
 
 import html
 
 import numpy as np
 import pandas as pd
 from ipywidgets import Button, Checkbox, Dropdown, FileUpload, FloatLogSlider, HBox
-from matplotlib.collections import PolyCollection
 
 from .. import plotting, saddle
 from .._support.validation import number, one_of
@@ -13,12 +12,12 @@ from ..advice import _report, advise
 from ..losses import LOSSES, trained
 from . import _table
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
-from ._curves import POINTS, SHARES, separable_band
+from ._curves import POINTS, SHARES, band
 from ._explorer import ROOM, WIDE, Explorer
 
 C_RANGE = (1e-4, 1e4)
 CURVES = {"ba": plotting.BLUE, "best_ba": plotting.GREEN, "auc": plotting.PURPLE}
-LEVELS = {  # remedies that are one number, drawn across the mixings
+LEVELS = {  # remedies without a mixing, drawn as horizontal lines
     ("as is", "trained"): plotting.BLUE,
     ("as is", "moved"): plotting.GREEN,
     ("class weights", "trained"): plotting.SKY,
@@ -26,7 +25,7 @@ LEVELS = {  # remedies that are one number, drawn across the mixings
 
 
 class OwnDataExplorer(Explorer):
-    """A table, its label, the advice on it, and the curves that the theory predicts around its numbers."""
+    """Shows the advice on a table, and the curves that the theory predicts for it."""
 
     def __init__(self, table, label, C, loss, standardize):
         self.table = self.advice = self._advise = self._label_of_classes = None
@@ -68,13 +67,11 @@ class OwnDataExplorer(Explorer):
             right.set_xticks([0, 0.5, 1], ["0\nunder", "0.5", "1\nover"])
             left.set_ylabel("predicted")
             two_digits(left, right)
-            self._collapsed = moving(separable_band(left))
+            self._collapsed = moving(band(left))
             self._here = moving(left.axvline(-1.0, color=GREY, lw=1.0, ls=":"))
             self.lines = {name: moving(*left.plot([], [], color=colour)) for name, colour in CURVES.items()}
             self._dots = {name: moving(*left.plot([], [], "o", color=colour)) for name, colour in CURVES.items()}
-            band = PolyCollection([], facecolor=plotting.ORANGE, edgecolor="none", alpha=0.2, zorder=0)
-            band.set_transform(right.get_xaxis_transform())
-            self._good = moving(right.add_collection(band))
+            self._good = moving(band(right, plotting.ORANGE, 0.2))
             self.mixing_line = moving(*right.plot([], [], color=plotting.ORANGE))
             self.levels = {
                 row: moving(right.axhline(-1.0, color=colour, lw=1.3, ls="--")) for row, colour in LEVELS.items()
@@ -108,7 +105,7 @@ class OwnDataExplorer(Explorer):
         self.canvas.draw()
 
     def _forget(self):
-        """No curve of an earlier table beside the name of a new one."""
+        """Remove an earlier table, so that no curve of it is shown beside the name of a new one."""
         self.table = self.advice = self._advise = self._label_of_classes = None
         self.curves = {}
         with self._hold():
@@ -118,7 +115,7 @@ class OwnDataExplorer(Explorer):
         self._take(table, label, lambda name, **options: advise(table.drop(columns=name), table[name], **options))
 
     def _take(self, table, label, advise):
-        """A new table, with its columns in the menu, and what gives advice on it."""
+        """Take a new table, put its columns into the menu, and keep the function that advises on it."""
         self._forget()
         with self._hold():
             self.label.options = [(str(name), name) for name in table.columns]
@@ -128,18 +125,18 @@ class OwnDataExplorer(Explorer):
     def _update(self):
         self._clear()
         if self.table is None:
-            self.summary.value = "Choose a table with a header, one row a sample, and a column with two labels."
+            self.summary.value = "Choose a table with a header, one row per sample, and a column with two labels."
             return
         try:
             self._ask()
         except Exception:
-            self.canvas.draw()  # no picture of another table beside an error
+            self.canvas.draw()  # so that no picture of another table stays beside an error
             raise
         self._predict()
         self._draw_curves()
 
     def _ask(self):
-        """The advice on this table, as the controls have it."""
+        """Get the advice on this table, with the settings of the controls."""
         if self.label.value is None:
             raise ValueError("no column of this table holds exactly two values: none can be the label")
         self.advice = self._advise(
@@ -154,9 +151,9 @@ class OwnDataExplorer(Explorer):
         self._label_of_classes = self.label.value
 
     def _predict(self):
-        """Curves over the composition, with the table's own among the points; the rest is the advice's."""
+        """Compute the curves over the share of positives, with that of the table among the points."""
         setting, D = self.advice.setting, self.advice.setting.D
-        rho = np.union1d(np.linspace(*SHARES, POINTS), [setting.share])  # 64 points: still one walk
+        rho = np.union1d(np.linspace(*SHARES, POINTS), [setting.share])  # 64 points are still one walk
         alpha = (setting.n_pos + setting.n_neg) / D
         sols = saddle.sweep(
             self.advice.moments, alpha * rho, alpha * (1.0 - rho), model="svm", loss=setting.loss,
@@ -220,16 +217,16 @@ class OwnDataExplorer(Explorer):
 
 
 def own_data(table=None, *, label=None, C=1.0, loss="hinge", standardize=True):
-    """What the theory predicts for a table of one's own, against imbalance and for every way to restore balance.
+    """Explore what the theory predicts for a table of your own, at any imbalance and with every remedy.
 
-    The table is a CSV file with a header, chosen on the page, or a data frame. It is read and coded, and its class
-    statistics are estimated, as by :func:`rbal.advise`, whose numbers and words these are; the curves say what the same
-    classifier would score if as many samples were composed differently. What is imputed or left out, the page says.
+    The table is a CSV file with a header, chosen on the page, or a data frame. Numbers and words are those of
+    :func:`rbal.advise`, and the page says what was imputed or left out. The curves show the scores of the same
+    classifier on as many samples with another share of positives.
 
     Parameters
     ----------
     table : pandas.DataFrame, optional
-        One row a sample.
+        One row per sample.
     label : str, optional
         Column with two values; by default one that looks like it.
     C : float

@@ -1,4 +1,4 @@
-"""Explorations of one trained classifier: its scores and what a threshold makes of them, and the phase it is in."""
+"""Explorations of one trained classifier: its scores and a threshold on them, and the phase it is in."""
 
 import numpy as np
 from contourpy import contour_generator
@@ -8,28 +8,27 @@ from matplotlib.patches import Rectangle
 
 from .. import phases as surface
 from .. import plotting, saddle
-from .._support.validation import number
 from ._canvas import FAINT, INK, Readout, book_style
 from ._explorer import ALPHA, KAPPA, DataExplorer, margin_slider, size_slider, slider
 
-N_TEST = 1000  # samples that the confusion matrix speaks of
+N_TEST = 1000  # test samples in the confusion matrix
 N_CURVE = 121
 
 
 def _round_up(value, base=1.25):
-    """Least power of the base that is no smaller: an axis that changes in steps, and rarely."""
+    """Round up to a power of the base, so that an axis changes in steps, and rarely."""
     return float(base ** np.ceil(np.log(value) / np.log(base) - 1e-9))
 
 
 class MarginsExplorer(DataExplorer):
-    """Scores of both classes, a threshold, and what follows from it."""
+    """Shows the scores of both classes, a threshold, and the metrics that follow from it."""
 
     def __init__(self, data, kappa, alpha_pos, alpha_neg, separation, *, threshold, phi_pos, fit_bias):
         controls = {
             "kappa": margin_slider(kappa),
             "alpha_pos": size_slider("alpha_pos", "positives α⁺", alpha_pos),
             "alpha_neg": size_slider("alpha_neg", "negatives α⁻", alpha_neg),
-            "threshold": slider("threshold", "threshold γ", number("threshold", threshold, -6.0, 6.0), -6.0, 6.0),
+            "threshold": slider("threshold", "threshold γ", threshold, -6.0, 6.0),
             "phi_pos": slider("phi_pos", "test positives φ⁺", phi_pos, 0.01, 0.99),
             "fit_bias": Checkbox(bool(fit_bias), description="train a bias b", indent=False),
         }
@@ -154,12 +153,12 @@ class MarginsExplorer(DataExplorer):
         )
 
 
-SIDE = 33  # class sizes along each side of the plane
+SIDE = 33  # class sizes along each side of the phase diagram
 N_SLICE = 61
 
 
 def margins_along(moments, pos, neg, at_once=4):
-    """Critical margins along growing classes, NaN past the first few that are negative: these are slow, and unseen."""
+    """Return critical margins for growing class sizes (n,), NaN after the first negative ones: slow, and not shown."""
     out = np.full(pos.shape, np.nan)
     for start in range(0, pos.size, at_once):
         part = slice(start, start + at_once)
@@ -170,13 +169,13 @@ def margins_along(moments, pos, neg, at_once=4):
 
 
 def margins_over(moments, size):
-    """Critical margins over the plane of class sizes, negative ones only next to positive ones (elsewhere a stand-in).
+    """Return critical margins (n, n) over class sizes (n,); negative ones far from positive ones are only stand-ins.
 
     As both classes share C, exchanging them changes nothing; and more samples never make the margin larger.
     """
     plane = np.empty((size.size, size.size))
     for k in range(size.size):
-        known = plane[:k, k - 1]  # one sample size less in one of the classes
+        known = plane[:k, k - 1]  # with the next smaller size of one class
         negative = np.flatnonzero(known < 0.0)
         end = k + 1 if negative.size == 0 else negative[0] + 1
         plane[:end, k] = surface.critical_margin(moments, size[:end], np.full(end, size[k]))
@@ -186,7 +185,7 @@ def margins_over(moments, size):
 
 
 class PhasesExplorer(DataExplorer):
-    """Where training without loss is possible, and the point one is at."""
+    """Shows where training without loss is possible, and the point that the controls choose."""
 
     def __init__(self, data, kappa, alpha_pos, alpha_neg, separation):
         controls = {
@@ -223,7 +222,7 @@ class PhasesExplorer(DataExplorer):
             self._readout = Readout(canvas, side, 10)
 
     def _surface(self, moments):
-        """Critical margins over the plane, computed when the data change."""
+        """Return class sizes and critical margins over them, computed anew when the data change."""
         key = (self._loaded, self.separation.value)
         if self._plane_of != key:
             size = np.geomspace(*ALPHA, SIDE)
@@ -312,7 +311,7 @@ def margins(
     phi_pos=0.2,
     fit_bias=True,
 ):
-    """Scores of the two classes on test data, and all that follows from where one cuts between them.
+    """Explore the scores of the two classes on test data, and the metrics at a threshold between them.
 
     Parameters
     ----------
@@ -340,7 +339,7 @@ def margins(
 
 
 def phases(data="ising", *, kappa=0.5, alpha_pos=0.5, alpha_neg=1.5, separation=None):
-    """Phase diagram: the class sizes and margins at which the training set is separable.
+    """Explore the phase diagram: the class sizes and margins at which the training set is separable.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Train a perceptron now, at the point one is at, and see its dot on the curve."""
+"""Train perceptrons at the press of a button, and see their dots on the curve of the theory."""
 
 import numpy as np
 from ipywidgets import Button, Dropdown, HBox, IntProgress, IntSlider, Layout
@@ -9,7 +9,7 @@ from ..datasets import synthetic
 from ..learners import SphericalPerceptron
 from ..metrics import METRICS, Metrics
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
-from ._curves import POINTS, SHARES, choices, measure, separable_band
+from ._curves import POINTS, SHARES, band, choices, measure
 from ._data import RANDOM, SOURCES
 from ._explorer import ROOM, WIDE, Explorer, margin_slider, size_slider, slider
 
@@ -18,7 +18,7 @@ SIZES = (25, 50, 100, 200)
 
 
 def classes_of(kind, L, separation):
-    """Two classes to draw from, ‖δ‖/√L apart as told."""
+    """Return two classes to draw from, at the distance ``separation`` = ‖δ‖/√L."""
     if kind == "ising":
         return synthetic.ising(m=0.4, delta=separation, L=L)
     base = synthetic.random_gaussian(RANDOM, L=L).moments
@@ -27,11 +27,11 @@ def classes_of(kind, L, separation):
 
 
 class SimulateExplorer(Explorer):
-    """A curve of the theory, and dots of perceptrons trained on the spot."""
+    """Shows a curve of the theory, and dots of perceptrons trained on the spot."""
 
     def __init__(self, data, kappa, alpha, separation, rho_pos, *, L, metric, trials, seed):
         self._rng = np.random.default_rng(seed)
-        self.trials = {}  # setting -> class sizes -> order parameters of every perceptron
+        self.trials = {}  # setting -> class sizes -> list of order parameters, one for each perceptron
         labels = {label: name for name, (label, _) in choices().items()}
         look = {"style": WIDE, "layout": ROOM}
         controls = {
@@ -50,7 +50,7 @@ class SimulateExplorer(Explorer):
                 options=labels, value=one_of("metric", metric, tuple(labels.values())), description="metric", **look
             ),
             "repeats": IntSlider(
-                int(number("trials", trials, 1, 50)), min=1, max=50, description="perceptrons a click", **look
+                int(number("trials", trials, 1, 50)), min=1, max=50, description="perceptrons per click", **look
             ),
         }  # fmt: skip
         self.train = Button(
@@ -71,7 +71,7 @@ class SimulateExplorer(Explorer):
             ax = self.axes
             ax.set(xlim=(0, 1), ylim=(0, 1), xlabel=r"share of positives, $\rho^+$", ylabel="metric")
             two_digits(ax)
-            self._sat = canvas.moving(separable_band(ax))
+            self._sat = canvas.moving(band(ax))
             self._here = canvas.moving(ax.axvline(0.5, color=GREY, lw=1.0, ls=":"))
             self.line = canvas.moving(*ax.plot([], [], color=plotting.BLUE))
             self.single_dots = canvas.moving(*ax.plot([], [], "o", color=FAINT, ms=3, alpha=0.6))
@@ -81,7 +81,7 @@ class SimulateExplorer(Explorer):
 
     @property
     def setting(self):
-        """What all dots of a picture have in common."""
+        """The values that all dots of a picture have in common."""
         return self.data.value, self.L.value, self.kappa.value, self.alpha.value, self.separation.value
 
     def _sizes(self):
@@ -90,7 +90,7 @@ class SimulateExplorer(Explorer):
         return n_pos, n - n_pos
 
     def classes(self):
-        """The classes that samples are drawn from."""
+        """Return the classes that samples are drawn from, made anew when a control changes them."""
         key = self.data.value, self.L.value, self.separation.value
         if key != self._classes_of:
             self._classes, self._classes_of = classes_of(*key), key
@@ -110,7 +110,7 @@ class SimulateExplorer(Explorer):
         self._draw_curves(n_pos + n_neg)
 
     def _measured(self, name):
-        """Of every trained perceptron the metric, and mean and standard error where there are several."""
+        """Return (share, metric) of every perceptron, and (share, mean, standard error, number) of every dot."""
         every, rows = [], []
         for (n_pos, n_neg), parameters in self.trials.get(self.setting, {}).items():
             share = n_pos / (n_pos + n_neg)
@@ -158,7 +158,7 @@ class SimulateExplorer(Explorer):
         self.summary.value = words
 
     def _train(self, _button):
-        """Train as many as asked; the dot grows as they come, and what is done stays if the kernel is interrupted."""
+        """Train perceptrons one by one and update the dot after each, so that an interrupted run keeps what is done."""
         with self._shown():
             (n_pos, n_neg), classes, key = self._sizes(), self.classes(), self.setting
             self.progress.max, self.progress.value = self.repeats.value, 0
@@ -173,7 +173,7 @@ class SimulateExplorer(Explorer):
                 self.progress.layout.visibility, self.train.disabled = "hidden", False
 
     def _one(self, classes, key, n_pos, n_neg):
-        """One draw, one perceptron; in the SAT phase a typical solution, which is what the theory describes."""
+        """Train one perceptron on one draw; in the SAT phase a typical solution, which is what the theory describes."""
         X, y = classes.sample(n_pos, n_neg, self._rng)
         learner = SphericalPerceptron(kappa=self.kappa.value, sat="typical", random_state=self._rng)
         self.trials.setdefault(key, {}).setdefault((n_pos, n_neg), []).append(
@@ -186,11 +186,11 @@ class SimulateExplorer(Explorer):
 
 
 def simulate(data="ising", *, kappa=1.0, alpha=4.0, separation=1.0, rho_pos=0.3, L=100, metric="ba", trials=5, seed=0):
-    """Theory and a trained perceptron at the press of a button: its dot appears on the curve.
+    """Explore theory and simulation: at the press of a button perceptrons are trained, and their dot is drawn.
 
     Each click draws training sets, trains a :class:`rbal.SphericalPerceptron` on each, to optimality, and adds them
     to the dot at this share of positives: the mean of all that were trained there, with its standard error. Small
-    grey dots are the single ones. Dots belong to their setting: they are gone when a slider moves, and back with it.
+    grey dots are single perceptrons. Dots vanish when a slider moves, and return with the old setting.
 
     Parameters
     ----------
@@ -209,9 +209,9 @@ def simulate(data="ising", *, kappa=1.0, alpha=4.0, separation=1.0, rho_pos=0.3,
     metric : str
         One of "ba", "acc", "auc", "auprc", "f1", "mcc" and "ppv"; tested with the share of the training set.
     trials : int
-        Perceptrons a click, from 1 to 50.
+        Perceptrons per click, from 1 to 50.
     seed : int
-        Of all that is drawn.
+        Seed of all training sets and typical solutions.
 
     Returns
     -------

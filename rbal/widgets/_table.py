@@ -1,4 +1,4 @@
-"""From the file that a reader brings to the columns to choose from, and to the advice on it."""
+"""Read the file that a reader brings, for the menu of its columns and for the advice on it."""
 
 import io
 from pathlib import Path
@@ -19,7 +19,7 @@ class File:
     ----------
     name : str
     table : pandas.DataFrame
-        Its text, for the menus; numbers are read by what reads the files of the command ``rbal advise``.
+        Its cells as text, for the menus; the advice reads the file again.
     """
 
     def __init__(self, name, content):
@@ -46,7 +46,7 @@ class File:
             raise ValueError("the first row must hold the names of the columns, but it holds numbers")
 
     def advise(self, label, **options):
-        """What ``rbal advise`` says of this file; what is wrong with it, under the name that its owner knows."""
+        """Return the advice on this file; errors call it by the name that its owner knows."""
         with TemporaryDirectory() as folder:
             path = Path(folder, "table.csv")
             path.write_bytes(self._content)
@@ -65,7 +65,7 @@ def _is_number(name):
 
 
 def likely_label(table):
-    """Column that looks like a label: one of two values, of the usual names first, then from the right; or None."""
+    """Return a column with two values, one of a usual name if possible, else the last one; None if there is none."""
     binary = [name for name in table.columns if table[name].nunique() == 2]
     usual = [name for name in binary if str(name).strip().lower() in USUAL_LABELS]
     return (usual or binary[::-1] or [None])[0]

@@ -493,7 +493,7 @@ def judged(offset, error, metric="ba"):
     table["scatter"], table["measured_error"], table["expected"] = 0.0, error, table["predicted"]
     table["measured"] = table["predicted"] + offset
     value = (sign * table["measured"]).to_dict()
-    _judgement._judge(advice, _check.Checked(64, 320, 0.2, value, {row: v + noise for row, v in value.items()}, 400))
+    _judgement._judge(advice, _check.Checked(64, 320, value, {row: v + noise for row, v in value.items()}))
     return advice
 
 

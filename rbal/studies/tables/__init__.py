@@ -1,4 +1,4 @@
-"""The study of chapter 15: what a linear SVM gains from each remedy on real tables, and what the theory foresaw.
+"""The study of chapter 15: what a linear SVM gains from each remedy on real tables, and what the theory predicted.
 
 Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
 and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else; ``widened`` does
@@ -6,7 +6,7 @@ so on the tables for design, for several sizes of the error that the theory itse
 
 How it runs: ``make study-tables`` fetches the tables and runs everything, half an hour of one core. A part of it:
 ``python -m rbal.studies tables --table "wine 1" --repeats 1 --stores _build/small --out _build/small``
-How it resumes: every fold is kept in a store as it comes, one store a kind of trial, and is not computed again.
+How it resumes: every fold is kept in a store as it comes, one store per kind of trial, and is not computed again.
 Where it is stored: ``tables/measured.csv``, ``tables/foreseen.csv``, ``tables/widened.csv``; all tables are listed in
 ``tables/listed.csv``.
 """

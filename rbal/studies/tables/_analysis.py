@@ -1,4 +1,4 @@
-"""What the results of the study on tables say: stored ones, or those of a run of your own."""
+"""Analyse the results of the study on tables: stored ones, or those of a run of your own."""
 
 import numpy as np
 import pandas as pd
@@ -9,21 +9,21 @@ from .._stored import stored
 from ._sources import source_of
 from ._trials import ERRORS, FOLD, LEVEL, PLACES, REMEDIES, ROWS, SCARCE, label_of
 
-DIGIT = 1e-4  # the last one that is stored: a collapsed classifier is at one half to more digits than matter
+DIGIT = 1e-4  # last digit that is stored: differences below it do not count
 
 
 def load(name, folder=None):
-    """Results "measured", "foreseen" or "widened", by table, minority, repeat and fold; folder as for ``stored``."""
+    """Return the results "measured", "foreseen" or "widened", one row per fold; folder as for ``stored``."""
     return stored(f"tables/{name}", folder).set_index(FOLD)
 
 
 def listed(folder=None):
-    """List of the tables, by name; folder as for ``stored``."""
+    """Return the list of the tables, indexed by name; folder as for ``stored``."""
     return stored("tables/listed", folder).set_index("table")
 
 
 def remedies(measured, foreseen):
-    """Balanced accuracy of every remedy and of the advice followed, one row a fold, from what :func:`load` gives."""
+    """Return the balanced accuracy of every remedy and of the advised one, per fold, from results of :func:`load`."""
     found = measured[list(REMEDIES)].copy()
     found["best mix"] = foreseen["measured, trained"].fillna(found["oversampling"])
     found["best mix, tuned"] = foreseen["measured, moved"].fillna(found["oversampling, tuned"])
@@ -33,19 +33,19 @@ def remedies(measured, foreseen):
 
 
 def centre(found):
-    """Mean of each column over the folds of a table, and its standard error: two frames of one row a table."""
+    """Return the mean of each column over the folds, and its standard error: two frames with one row per table."""
     parts = found.groupby(level=["table", "minority"], sort=False)
     return parts.mean(), parts.std().div(np.sqrt(parts.size()), axis=0)
 
 
 def holds(predicted, low, high, measured, error=0.0):
-    """Whether intervals hold what was measured, which has a standard error of its own; all of shape (n,)."""
+    """Return which intervals hold the measured values, which have a standard error; all of shape (n,)."""
     side = np.where(measured > predicted, high - predicted, predicted - low)
     return np.hypot(side, ndtri(0.5 + 0.5 * LEVEL) * error) + DIGIT >= np.abs(measured - predicted)
 
 
 def covered(found, foreseen):
-    """Which intervals hold the mean of their table, one row a fold and remedy: as they are told, or of noise alone.
+    """Return which intervals hold the mean of their table, one row per fold and remedy: as advised, or of noise alone.
 
     ``told`` and ``noise`` allow for the standard error of that mean, ``strictly`` does not.
     """
@@ -63,9 +63,9 @@ def covered(found, foreseen):
 
 
 def model_error(measured, widened):
-    """Size of the theory's error at which as many intervals as they claim hold what was measured, all folds alike.
+    """Find the size of the theory's error at which the share of intervals that hold the measured value is their level.
 
-    For all positives and for few: (rows of the rarer class, size).
+    Returns pairs (rows of the rarer class, size), for few positives and for all.
     """
     return [
         _model_error(measured, widened.xs(minority, level="minority", drop_level=False)) for minority in (SCARCE, 0)
@@ -87,7 +87,7 @@ def _model_error(measured, widened):
 
 
 def _between(widened, label, size):
-    """Ends of the intervals for a size between two of those that were tried."""
+    """Return the ends of the intervals for any size, interpolated between those that were tried."""
     k = min(int(np.searchsorted(ERRORS, size, side="right")), len(ERRORS) - 1)
     part = (size - ERRORS[k - 1]) / (ERRORS[k] - ERRORS[k - 1])
     ends = ([widened[f"{label}, {end} {error:g}"] for error in ERRORS[k - 1 : k + 1]] for end in ("low", "high"))
@@ -95,7 +95,7 @@ def _between(widened, label, size):
 
 
 def regrets(found):
-    """How far each rule is behind the best of them on every table, and the standard error of that over the folds."""
+    """Return how far each rule is behind the best one on every table, and its standard error over the folds."""
     rows = []
     for (table, minority), part in found.groupby(level=["table", "minority"], sort=False):
         best = part[part.mean().idxmax()]
@@ -106,11 +106,11 @@ def regrets(found):
 
 
 def versus(means, rule, others):
-    """What a rule gains over each of several others, one row each: a paired test with errors clustered by source.
+    """Test what a rule gains over each of several others, in pairs, with errors clustered by source; one row each.
 
-    ``means`` has one row a table and one column a rule. ``p_holm`` is corrected for the number of the others. ``least``
-    and ``most`` are the mean gain without the source that speaks most for the rule, and most against it, which are
-    named; ``worst`` is the gain on the table where it is least.
+    ``means`` has one row per table and one column per rule. ``p_holm`` is corrected for the number of the others.
+    ``least`` and ``most`` are the mean gain without the source that favours the rule most, and least; ``without`` and
+    ``without it`` name these sources. ``worst`` is the smallest gain on any table.
     """
     sources = means.index.get_level_values("table").map(source_of)
     rows = {}

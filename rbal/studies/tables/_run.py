@@ -1,4 +1,4 @@
-"""The run of the study on tables: its folds, the list of its tables, and what it writes."""
+"""Run the study on tables: list its tables and folds, and write the results."""
 
 from pathlib import Path
 
@@ -41,14 +41,14 @@ def run(table=None, repeats=3, n_jobs=1, stores=WORK / "tables", out=RESULTS):
 
 
 def keep(table, name, out):
-    """Write results fold by fold, with four digits, under a header that says where they come from."""
+    """Write results with four digits, one row per fold, under a header that says where they come from."""
     told = {key: table.attrs[key] for key in ("seed", "rbal", "numpy", "python", "started")}
     header = ["Made by `make study-tables`: see rbal/studies/tables.", ", ".join(f"{k} {v}" for k, v in told.items())]
     write(out / "tables" / f"{name}.csv", table.drop(columns=["trial", "seed", "seconds"]).round(4), header)
 
 
 def cells(names, repeats):
-    """Folds of all tables, with all positives and with few: tables that judge several times, those for design once."""
+    """Return the folds of all tables, with all positives and with few; judging tables are repeated, others are not."""
     roles = [("judge", 0), ("design", 0), *(("judge", repeat) for repeat in range(1, repeats))]
     return [
         {"table": name, "minority": minority, "repeat": repeat, "fold": fold}
@@ -61,7 +61,7 @@ def cells(names, repeats):
 
 
 def described(name):
-    """What is known of a table beside its results: its role, its size, and how much wider the positives are.
+    """Describe a table: its role, its size, and how much wider the positives are.
 
     The width is the ratio of standard deviations, positives over negatives, of the scores that a ridge regression on
     the labels gives to held-out rows.

@@ -38,11 +38,11 @@ SKLEARN = ("sklearn", "load_{0}")
 
 
 class Source(NamedTuple):
-    """Where a set of measurements is, and which columns of it are no measurements."""
+    """Where a set of measurements is stored, and which of its columns are no measurements."""
 
     place: tuple  # package, and the path in it
-    label: int = -1  # column
-    names: tuple = ()  # columns that only name a row
+    label: int = -1  # index of the column of labels
+    names: tuple = ()  # indices of columns that only name a row
 
 
 SOURCES = {
@@ -80,40 +80,40 @@ class Table(NamedTuple):
 
 
 def names(sources=SOURCES):
-    """Names of all tables of the given sources, in order; without the packages only those of scikit-learn."""
+    """Return the names of all tables of the sources whose packages are installed, in order."""
     return [f"{source} {label}" for source in sources if available(source) for label in _positives(source)]
 
 
 def source_of(name):
-    """Source of a table: the first word of its name. Two tables of one source share rows, columns and their flaws."""
+    """Return the source of a table, which is the first word of its name."""
     return name.split(" ", 1)[0]
 
 
 def role_of(name):
-    """Whether a table is for "design" or to "judge": a matter of its source's name alone."""
+    """Return whether a table is for "design" or to "judge", which depends on the name of its source alone."""
     return "design" if _lot(source_of(name), "role") % 3 == 0 else "judge"
 
 
 @functools.cache
 def table_of(name):
-    """One table, by its name."""
+    """Return the table of that name."""
     source, label = name.split(" ", 1)
     X, labels = _cut(source)
     return Table(name, source, X, np.where(labels == label, 1, -1))
 
 
 def available(source):
-    """Whether the package that holds a source is installed."""
+    """Return whether the package that holds a source is installed."""
     return importlib.util.find_spec(SOURCES[source].place[0]) is not None
 
 
 def _lot(*words):
-    """A number that follows from the words, the same on every machine."""
+    """Return a number that depends on the words alone, the same on every machine."""
     return int(hashlib.sha256(", ".join(("rbal study", *words)).encode()).hexdigest()[:12], 16)
 
 
 def _positives(source):
-    """Labels by rules 2 and 3."""
+    """Return the labels that rules 2 and 3 choose as positive."""
     sizes = _cut(source)[1].value_counts()
     fit = sizes[(sizes >= MINORITY) & (sizes.sum() - sizes >= RATIO * sizes)]
     order = sorted(fit.index, key=lambda label: (fit[label], label))
@@ -123,7 +123,7 @@ def _positives(source):
 
 @functools.cache
 def _cut(source):
-    """Columns and labels of a source, by rule 1."""
+    """Return the columns and labels of a source, after rule 1."""
     X, labels = _read(source)
     if len(labels) > ROWS:
         rng = np.random.default_rng(_lot(source, "rows"))
@@ -155,14 +155,14 @@ def _read(source):
 
 
 def _rows(file):
-    """Cells of a file in which a row is a line, and comments and the header of an ARFF file begin with @ or %."""
+    """Return the cells of a file, line by line, without comments and ARFF headers, which begin with @ or %."""
     lines = (line.strip() for line in file.read_text(encoding="utf-8", errors="replace").splitlines())
     lines = [line for line in lines if line and line[0] not in "@%"]
     return [[cell.strip() for cell in line.split("," if "," in line else None)] for line in lines]
 
 
 def _typed(column):
-    """Numbers where all cells are, text otherwise."""
+    """Return a column as numbers if all of its cells are, and as text otherwise."""
     present = column.where(~column.isin(MISSING))
     numbers = pd.to_numeric(present, errors="coerce")
     return numbers if numbers.notna().sum() == present.notna().sum() else present

@@ -1,4 +1,4 @@
-"""Trials of the study on tables: what is measured, and foreseen, on one fold of a repeated cross-validation."""
+"""Trials of the study on tables: measure and predict every remedy on one fold of a repeated cross-validation."""
 
 import math
 
@@ -21,15 +21,15 @@ from ...samplers import RandomMixSampler
 from ._sources import table_of
 
 SEED, FOLDS = 2026, 5
-STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as parts of the way in log c
-RARE = 0.01  # levels of a category in a smaller share of the rows count as one
+STEPS = (0.25, 0.5, 0.75)  # mixings between under- and oversampling, as fractions of log c
+RARE = 0.01  # levels that a smaller share of the rows has are merged into one
 C = 1.0
-DRAWS = 128  # behind the intervals of a prediction
-LEVEL = 0.9  # of these
-ERRORS = (0.0, 0.15, 0.3, 0.45, 0.6)  # of the theory on real tables: sizes that are tried
+DRAWS = 128  # draws behind the intervals of a prediction
+LEVEL = 0.9  # level of the intervals
+ERRORS = (0.0, 0.15, 0.3, 0.45, 0.6)  # sizes of the theory's error that are tried
 STRATEGIES = ("as is", "undersampling", "oversampling", "best mix", "class weights")
 ROWS = [(strategy, threshold) for strategy in STRATEGIES for threshold in ("trained", "moved")]  # of rbal.advise
-PLACES = {  # of the remedies that do not depend on a prediction, among the designs of rbal.advise
+PLACES = {  # indices, among the designs of rbal.advise, of the remedies that do not depend on a prediction
     (strategy, threshold): (k, j)
     for strategy, j in (("as is", 0), ("undersampling", 2), ("oversampling", -1), ("class weights", 1))
     for k, threshold in enumerate(("trained", "moved"))
@@ -43,12 +43,12 @@ FOLD = ["table", "minority", "repeat", "fold"]
 
 
 def learner():
-    """Linear SVM as scikit-learn has it by default, solved exactly: hinge loss, C = 1, free intercept."""
+    """Return an exactly solved linear SVM with the defaults of scikit-learn: hinge loss, C = 1, free intercept."""
     return SVC(kernel="linear", C=C, cache_size=500)
 
 
 def encoder():
-    """What a user of a linear SVM does first: fill gaps, one-hot encode, standardise, drop what is constant."""
+    """Return what users of a linear SVM apply first: impute, one-hot encode, standardise, drop constant columns."""
     text = make_pipeline(
         SimpleImputer(strategy="constant", fill_value="missing"),
         OneHotEncoder(min_frequency=RARE, handle_unknown="infrequent_if_exist", sparse_output=False),
@@ -61,9 +61,9 @@ def encoder():
 
 
 def fold_of(name, repeat, fold, minority=0):
-    """Training and test part of one fold, encoded by the training part: (X, y), (X_test, y_test).
+    """Return training and test part of one fold, encoded by the training part: (X, y), (X_test, y_test).
 
-    The same for every remedy. With ``minority`` the training part keeps that many positives at most.
+    They are the same for every remedy. With ``minority`` the training part keeps at most that many positives.
     """
     table = table_of(name)
     seed = np.random.SeedSequence([SEED, repeat, *name.encode()])
@@ -79,7 +79,7 @@ def fold_of(name, repeat, fold, minority=0):
 
 
 def measured(rng, table, minority, repeat, fold):
-    """Balanced accuracy of every remedy on one fold, and what may explain it."""
+    """Measure the balanced accuracy of every remedy on one fold, and numbers that may explain it."""
     (X, y), test = fold_of(table, repeat, fold, minority)
     ratio = np.sum(y < 0) / np.sum(y > 0)
     mixings = {f"mix {t:g}": (ratio**t - 1.0) / (ratio - 1.0) for t in STEPS}
@@ -105,7 +105,7 @@ def measured(rng, table, minority, repeat, fold):
 
 
 def foreseen(rng, table, minority, repeat, fold):
-    """What rbal.advise says from the training part of one fold, and how the mixtures that it names fare."""
+    """Return what rbal.advise predicts from the training part of one fold, and measure the mixtures that it names."""
     (X, y), test = fold_of(table, repeat, fold, minority)
     advice = advise(X, y, C=C, loss="hinge", draws=DRAWS, level=LEVEL, random_state=_dice(rng), progress=False)
     out = {}
@@ -118,7 +118,7 @@ def foreseen(rng, table, minority, repeat, fold):
     inner = StratifiedKFold(5, shuffle=True, random_state=_dice(rng))
     for threshold in ("trained", "moved"):
         out[f"mixing, {threshold}"] = mixing = advice.table.loc[("best mix", threshold), "mixing"]
-        out[f"measured, {threshold}"] = math.nan  # the best mixture is oversampling, which is measured already
+        out[f"measured, {threshold}"] = math.nan  # oversampling is measured already
         if mixing < 1.0:
             weight = weights(y, "best mix", mixing, _dice(rng))
             scores = learner().fit(X, y, sample_weight=weight).decision_function(test[0])
@@ -128,7 +128,7 @@ def foreseen(rng, table, minority, repeat, fold):
 
 
 def widened(rng, table, minority, repeat, fold):
-    """Intervals of rbal.advise on one fold, for several sizes of the error of the theory."""
+    """Return the intervals of rbal.advise on one fold, for several sizes of the theory's error."""
     (X, y), _ = fold_of(table, repeat, fold, minority)
     data = _table.from_arrays(X, y)
     setting = _remedies.Setting(data.n_pos, data.n_neg, data.D, C, "hinge", "ba", (1.0, 1.0))
@@ -144,7 +144,7 @@ def widened(rng, table, minority, repeat, fold):
 
 
 def weights(y, name, mixing, dice):
-    """What a remedy makes of a training set of labels y, (n,) of ±1: (n,) weights, 2 for a row that is there twice."""
+    """Return the weights (n,) that a remedy gives to rows with labels y (n,) of ±1; a row that is taken twice has 2."""
     if name == "as is":
         return np.ones(len(y))
     if name == "class weights":
@@ -156,16 +156,16 @@ def weights(y, name, mixing, dice):
 
 
 def gaussian(scores, y):
-    """Balanced accuracy that normal scores would have, of the same mean and variance in each class."""
+    """Return the balanced accuracy of Gaussian scores with the mean and variance of each class; scores, y are (n,)."""
     z = [scores[y == label].mean() / scores[y == label].std() for label in (1, -1)]
     return 0.5 * (ndtr(z[0]) + ndtr(-z[1]))
 
 
 def tuned(scores, y):
-    """Threshold of the best balanced accuracy, midway between two scores; scores and labels ±1 have shape (n,).
+    """Return the threshold of the best balanced accuracy, midway between two scores; scores and labels ±1 are (n,).
 
-    The lowest of those that are equally good, where :func:`rbal.metrics.best_threshold` takes the widest gap: the
-    stored results were made with it.
+    Of equally good thresholds it is the lowest, since the stored results were made so; the function
+    :func:`rbal.metrics.best_threshold` takes the widest gap.
     """
     order = np.argsort(scores)
     steps = np.where(y[order] > 0, -1.0 / np.sum(y > 0), 1.0 / np.sum(y < 0))
@@ -176,17 +176,17 @@ def tuned(scores, y):
 
 
 def middle(scores, y):
-    """Threshold midway between the class means."""
+    """Return the threshold midway between the class means of the scores."""
     return 0.5 * (scores[y > 0].mean() + scores[y < 0].mean())
 
 
 def unseen(X, y, weight, split):
-    """Scores, (n,), of rows X, (n, D), by classifiers that did not see them; a row of weight 0 is scored too."""
+    """Return scores (n,) of rows X (n, D) by classifiers that did not see them; rows of weight 0 are scored too."""
     return cross_val_predict(learner(), X, y, cv=split, method="decision_function", params={"sample_weight": weight})
 
 
 def label_of(strategy, threshold):
-    """Name of a remedy in the results: a moved threshold was tuned on held-out scores."""
+    """Return the name of a remedy in the results, where a moved threshold was tuned on held-out scores."""
     return f"{strategy}, tuned" if threshold == "moved" else strategy
 
 
