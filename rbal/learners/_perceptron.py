@@ -96,10 +96,10 @@ class Problem:
         axes = Axes(mean, np.maximum(gram, 0.0), np.ascontiguousarray(basis))
         J, b = self.start(basis[:, -1])
         u, dual = np.maximum(self.margins(J, b), self.kappa), np.zeros(len(self.y))
-        on = np.zeros(len(self.y), bool)
+        on, samples = np.zeros(len(self.y), bool), self.samples
         for block in range(SPLITTING_BLOCKS):
             before = on
-            J, b = splitting(self.samples, axes, self.radius, u, dual, SPLITTING_BLOCK)
+            J, b = splitting(samples, axes, self.radius, u, dual, SPLITTING_BLOCK)
             on = u == self.kappa
             # What is left costs the descent one step a sample.
             if np.sum(on != before) <= 0.1 * len(J) or self.objective(J, b) == 0.0:
@@ -145,13 +145,13 @@ class Problem:
     def typical(self, J, b, sweeps, rng):
         """Draw weights and bias evenly from all that have zero loss, by a walk that starts at J and b."""
         n_hidden = 0 if self.frame is None else len(self.frame) - len(self.X) - 1
-        left = sweeps * len(J)
+        left, samples = sweeps * len(J), self.samples
         while left > 0:
             steps = min(left, WALK_BLOCK)
             hidden = np.sqrt(rng.chisquare(n_hidden, size=steps)) if n_hidden else np.zeros(steps)
             normals, uniforms, square = rng.normal(size=(steps, len(J))), rng.random((steps, 2)), J @ J
             for lo, hi in parallel.pieces(steps):
-                J, b = walk(self.samples, J, b, square, Draws(normals[lo:hi], hidden[lo:hi], uniforms[lo:hi]))
+                J, b = walk(samples, J, b, square, Draws(normals[lo:hi], hidden[lo:hi], uniforms[lo:hi]))
             left -= steps
         if self.frame is None:
             return J, float(b)
