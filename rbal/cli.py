@@ -1,10 +1,11 @@
 """The command ``rbal``.
 
-Exit codes: 0 advice was given; 1 the table or its file cannot be used; 2 wrong usage; 3 with ``--check``, theory and
-data disagree (the advice is printed all the same); 130 interrupted.
+Exit codes: 0 advice was given, or all is compiled; 1 the table or its file cannot be used, or compiled code cannot be
+kept; 2 wrong usage; 3 with ``--check``, theory and data disagree (the advice is printed all the same); 130 interrupted.
 """
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -29,6 +30,13 @@ def seed(text):
     """Parse a seed from the command line."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be an integer >= 0, got {text!r}")
+    return int(text)
+
+
+def positive(text):
+    """Parse a number of processes from the command line."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be an integer > 0, got {text!r}")
     return int(text)
 
 
@@ -59,6 +67,13 @@ def metrics():
     return goals()
 
 
+def steps():
+    """Names of what a warm-up compiles."""
+    from .warmup import STEPS
+
+    return tuple(step.name for step in STEPS)
+
+
 def parser():
     """Return the parser of the command line."""
     from . import __version__
@@ -66,7 +81,13 @@ def parser():
     main = argparse.ArgumentParser(prog="rbal", description="Learning from imbalanced classes.")
     main.add_argument("--version", action="version", version=f"rbal {__version__}")
     commands = main.add_subparsers(dest="command", required=True, metavar="command")
-    advise = commands.add_parser(
+    _add_advise(commands)
+    _add_warmup(commands)
+    return main
+
+
+def _add_advise(commands):
+    parser = commands.add_parser(
         "advise",
         help="what to do with an imbalanced table",
         description="Predict what a linear classifier would score on a table with two classes under\n"
@@ -74,7 +95,8 @@ def parser():
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = advise.add_argument
+    parser.set_defaults(run=advise)
+    add = parser.add_argument
     add("table", help="CSV file with a header (also .gz), or Parquet")
     add("--label", required=True, metavar="COLUMN", help="column with the two labels")
     add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
@@ -110,15 +132,30 @@ def parser():
     add("--seed", type=seed, default=0, help="of everything random (0)")
     add("--json", action="store_true", help="print JSON instead of text")
     add("--html", metavar="FILE", help="also write a report as one HTML page")
-    add("--quiet", action="store_true", help="no progress bars")
-    return main
+    add("--quiet", action="store_true", help="no progress bars, no word on what is waited for")
+
+
+def _add_warmup(commands):
+    parser = commands.add_parser(
+        "warmup",
+        help="compile everything once, so that no first call waits",
+        description="Compile everything once, in several processes, into numba's cache. What is there already is\n"
+        "not compiled again.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=warmup)
+    add = parser.add_argument
+    add("--only", nargs="+", choices=Names(steps), metavar="STEP", help="of %(choices)s (all of them)")
+    add("--jobs", type=positive, help="processes at a time (as many as cores)")
+    add("--native", action="store_true", help="compile also what came compiled for many CPUs, for this one")
+    add("--quiet", action="store_true", help="no progress bar")
 
 
 def main(arguments=None):
     """Run the command and return its exit code."""
     chosen = parser().parse_args(arguments)
     try:
-        return advise(chosen)
+        return chosen.run(chosen)
     except KeyboardInterrupt:
         print("rbal: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -132,17 +169,19 @@ def advise(chosen):
     from .advice import advise_file
     from .advice._report import clean, text
 
+    shown = not chosen.quiet and sys.stderr.isatty()
     try:
         if chosen.html:
             check_output(chosen.html, chosen.table)
-        advice = advise_file(
-            chosen.table, chosen.label, chosen.metric, C=chosen.C, loss=chosen.loss, costs=chosen.costs,
-            positive=chosen.positive, categorical=chosen.categorical or "auto", drop=chosen.drop,
-            keep=chosen.keep, standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding,
-            decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na, check=chosen.check,
-            folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs, random_state=chosen.seed,
-            progress=not chosen.quiet and sys.stderr.isatty(),
-        )  # fmt: skip
+        with telling_of_compilation(shown):
+            advice = advise_file(
+                chosen.table, chosen.label, chosen.metric, C=chosen.C, loss=chosen.loss, costs=chosen.costs,
+                positive=chosen.positive, categorical=chosen.categorical or "auto", drop=chosen.drop,
+                keep=chosen.keep, standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding,
+                decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na, check=chosen.check,
+                folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs, random_state=chosen.seed,
+                progress=shown,
+            )  # fmt: skip
         if chosen.html:
             write(chosen.html, advice.to_html())
     except (ValueError, OSError, MemoryError) as error:
@@ -151,6 +190,49 @@ def advise(chosen):
         return BAD_INPUT
     print(advice.to_json() if chosen.json else text(advice))
     return DISAGREE if advice.agrees is False else OK
+
+
+@contextlib.contextmanager
+def telling_of_compilation(shown):
+    """Say on stderr, in one line before the first function that is compiled in the block, what is waited for."""
+    from ._support import cache
+    from ._support.compiling import counted
+
+    def tell():
+        from tqdm import tqdm
+
+        why = cache.obstacle()
+        why = f"the compiled files that came with rbal are of no use here ({why})" if why else "this is the first run"
+        line = f"rbal: compiling for some seconds, since {why}; later runs do not (rbal warmup compiles all at once)"
+        tqdm.write(line, file=sys.stderr)  # a bar that is being drawn moves on
+
+    with counted(tell if shown else None):
+        yield
+
+
+def warmup(chosen):
+    """Run ``rbal warmup`` and return its exit code."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    from . import warmup
+
+    try:
+        shown = not chosen.quiet and sys.stderr.isatty()
+        done = warmup.run(chosen.only, jobs=chosen.jobs, native=chosen.native, progress=shown)
+    except OSError as error:
+        print(f"rbal: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except BrokenProcessPool:
+        print(
+            "rbal: a process that compiled was ended from outside, for want of memory perhaps: try --jobs 1",
+            file=sys.stderr,
+        )
+        return BAD_INPUT
+    if done.functions:
+        print(f"compiled {done.functions} functions in {done.seconds:.0f} s, kept in {done.folder}")
+    else:
+        print("nothing was left to do: everything is compiled")
+    return OK
 
 
 def check_output(path, table):

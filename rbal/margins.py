@@ -10,12 +10,12 @@ from scipy.special import log_ndtr, ndtr
 
 from ._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX
 from ._support.validation import one_of, real_array
-from .losses import EQUALITY, LOSSES
+from .losses import EQUALITY, record_of
 from .losses._constraints import MAX_PANELS, NARROW
-from .saddle import Solution
+from .saddle import MixtureSolution, Solution
 
 
-def test_density(solution, delta, label):
+def test_density(solution, delta, label, cluster=None):  # noqa: PT028 - not a test
     """Density of the score of a new sample.
 
     Parameters
@@ -25,19 +25,23 @@ def test_density(solution, delta, label):
     delta : array
         Scores.
     label : {+1, -1}
+    cluster : int, optional
+        Cluster of a mixture, which must be of this class; by default all of the class.
 
     Returns
     -------
     ndarray
     """
     _check(solution, label)
+    if cluster is not None:
+        return solution.metrics.cluster_density(real_array("delta", delta))[..., _of_class(solution, label, cluster)]
     return solution.metrics.density(real_array("delta", delta), label)
 
 
 test_density.__test__ = False  # not a test, whatever pytest thinks
 
 
-def train_density(solution, delta, label):
+def train_density(solution, delta, label, cluster=None):
     """Density of the score of a training sample, and the mass that sits exactly on the margin.
 
     Parameters
@@ -47,6 +51,8 @@ def train_density(solution, delta, label):
     delta : array
         Scores.
     label : {+1, -1}
+    cluster : int, optional
+        Cluster of a mixture, which must be of this class; by default all of the class.
 
     Returns
     -------
@@ -56,11 +62,20 @@ def train_density(solution, delta, label):
         Probability of yΔ = κ.
     """
     _check(solution, label)
+    if cluster is not None:
+        return train_density(solution.of_cluster(_of_class(solution, label, cluster)), delta, label)
+    if isinstance(solution, MixtureSolution):
+        mine = np.flatnonzero(solution.mixture.signs == label)
+        parts = [train_density(solution.of_cluster(c), delta, label) for c in mine]
+        shares = solution.mixture.shares[mine]
+        return sum(s * density for s, (density, _) in zip(shares, parts, strict=True)), float(
+            sum(s * atom for s, (_, atom) in zip(shares, parts, strict=True))
+        )
     u = label * real_array("delta", delta)
-    mu, kappa = 0.5 * solution.r - label * solution.b, solution.kappa
+    mu, kappa = 0.5 * solution.r - label * solution.b, solution.kappa if label > 0 else solution.kappa_neg
     c = solution.weight_pos if label > 0 else solution.weight_neg
     s, x = np.sqrt(solution.q), solution.x
-    loss = LOSSES[solution.loss]
+    loss = record_of(solution.loss)
     if solution.phase == "SAT":
         if loss.constraint is EQUALITY:
             return np.zeros_like(u), 1.0
@@ -105,9 +120,16 @@ def _normal(u, mu, s):
         return np.exp(-0.5 * ((u - mu) / s) ** 2) / (np.sqrt(2.0 * np.pi) * s)
 
 
+def _of_class(solution, label, cluster):
+    """Return the number of a cluster, when it is one of this class."""
+    if not isinstance(solution, MixtureSolution):
+        raise ValueError(f"cluster goes with the solution of a rbal.Mixture, got {type(solution).__name__}")
+    return one_of("cluster", cluster, np.flatnonzero(solution.mixture.signs == label).tolist())
+
+
 def _check(solution, label):
     one_of("label", label, (1, -1))
-    if not isinstance(solution, Solution) or np.ndim(solution.q):
+    if not isinstance(solution, Solution) or np.ndim(solution.b):
         raise TypeError("solution must be the Solution of one problem: index a sweep to pick a point")
     if not solution.converged or solution.phase == "COLLAPSED":
         raise ValueError(f"solution must have a score that varies, got phase {solution.phase!r}")

@@ -14,10 +14,12 @@ from ._support import parallel
 from ._support.validation import broadcast, flag, in_range, number
 from ._support.warnings import convergence_warning
 from .losses import HINGE
+from .moments._mixture import Mixture
 from .moments._spectrum import spectrum_of
 from .saddle._kernels import newton_address
-from .saddle._problem import EDGE
-from .saddle._walks import Question, edges
+from .saddle._mixture import critical_margins
+from .saddle._problem import EDGE, Question
+from .saddle._sphere import edges
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
 SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins
@@ -31,7 +33,7 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
 
     Parameters
     ----------
-    moments : Moments or Spectrum
+    moments : Moments, Spectrum or Mixture
     alpha_pos, alpha_neg : float or array
         Class sizes over L; arrays broadcast, and give the SAT/UNSAT surface.
     fit_bias : bool
@@ -50,17 +52,21 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     >>> print(f"{abs(critical_margin(noise, 1.0, 1.0)):.6f}")
     0.000000
     """
-    full = spectrum_of(moments)
     pos, neg = broadcast(
         alpha_pos=in_range("alpha_pos", alpha_pos, 0.0, open_low=True),
         alpha_neg=in_range("alpha_neg", alpha_neg, 0.0, open_low=True),
     )
     fit_bias, tol = flag("fit_bias", fit_bias), number("tol", tol, 1e-15)
-    out = np.empty((pos.size, 5))
-    alphas = np.stack([pos.ravel(), neg.ravel()], axis=1)
+    if isinstance(moments, Mixture):
+        margins, found = critical_margins(moments, pos.ravel(), neg.ravel(), fit_bias, tol)
+        _warn_of(~found)
+        return margins.reshape(pos.shape)[()]
+    full = spectrum_of(moments)
+    out, alphas = np.empty((pos.size, 5)), np.empty((pos.size, 2))
+    alphas[:, 0], alphas[:, 1] = pos.ravel(), neg.ravel()
     # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
     spectrum = full.without_free()
-    question = Question(EDGE, *HINGE.tables, float(full.Q), fit_bias, tol, 200, newton_address())
+    question = Question(EDGE, *HINGE.tables, float(full.Q), fit_bias, tol, 200, newton_address(), 0)
     for lo, hi in parallel.pieces(len(alphas)):
         edges(question, spectrum, alphas[lo:hi], out[lo:hi])
     bad = ~(out[:, 4] <= tol)
@@ -70,14 +76,18 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
         bad[:] = False
     if full.g_null > 0.0:  # weights on those features alone give every sample the score 0
         out[~bad, 0] = np.maximum(out[~bad, 0], 0.0)
+    out[bad] = np.nan
+    _warn_of(bad)
+    return out[:, 0].reshape(pos.shape)[()]
+
+
+def _warn_of(bad):
     if bad.any():
-        out[bad] = np.nan
         warnings.warn(
             f"{bad.sum()} of {bad.size} critical margins did not converge: they are NaN",
             convergence_warning(),
-            stacklevel=2,
+            stacklevel=3,
         )
-    return out[:, 0].reshape(pos.shape)[()]
 
 
 def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
@@ -85,7 +95,7 @@ def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
 
     Parameters
     ----------
-    moments : Moments or Spectrum
+    moments : Moments, Spectrum or Mixture
     kappa : float or array
     rho_pos : float or array
         Share of positives in the training set.

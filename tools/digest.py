@@ -4,12 +4,13 @@ import hashlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+COMPILED = (".pyc", ".nbi", ".nbc")
 
 
 def outputs(root=ROOT):
     """Key of all a page's output depends on besides its own cells: the package and its results, the locked versions."""
     digest = hashlib.sha256()
-    files = [path for path in (root / "rbal").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    files = [path for path in (root / "rbal").rglob("*") if path.is_file() and path.suffix not in COMPILED]
     for path in [root / "requirements.lock", *sorted(files)]:
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]

@@ -1,16 +1,19 @@
 """Run the pages of the book that hold code, some at a time, into the cache that the build then takes every result from.
 
-``python tools/execute.py 2`` runs two at a time, with a line as each is done. A result is kept at once, so an
+``python tools/execute.py 2`` runs two at a time, the longest first (``schedule.py``), with a line as each is done. What
+they call is compiled once, before. A result is kept at once, so an
 interrupted run goes on where it stopped. A page that fails, or that writes on stderr, is not kept: it runs again the
 next time. What went wrong is said at the very end, in a few lines a page, after all others have run.
 """
 
+import os
 import re
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import NamedTuple
 
 import digest
+import schedule
 import yaml
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
@@ -82,18 +85,28 @@ def fault(notebook):
 
 
 def run(path, timeout):
-    """Execute one page in its own folder: the notebook with its outputs, the seconds it took, its fault or None."""
+    """Execute one page in its own folder: the notebook with its outputs, its seconds, megabytes, and fault or None."""
     notebook = read(path)
     # below errors, all that a kernel logs is that it talks to us without encryption
     quiet = ["--IPKernelApp.log_level=ERROR"]
+    memory = schedule.Memory().start()
     try:
         result = single_nb_execution(notebook, str(path.parent), timeout, allow_errors=False, extra_arguments=quiet)
     except Exception as exception:  # a kernel that died
-        return notebook, 0.0, Fault(None, "could not be run to its end", f"{type(exception).__name__}: {exception}")
+        died = Fault(None, "could not be run to its end", f"{type(exception).__name__}: {exception}")
+        return notebook, 0.0, memory.stop(), died
     found = fault(notebook)
     if found is None and result.err is not None:  # a cell that took too long
         found = Fault(None, "could not be run to its end", str(result.err))
-    return notebook, result.time, found
+    return notebook, result.time, memory.stop(), found
+
+
+def compile_once(jobs):
+    """Compile what pages call, so that two of them do not do it at a time."""
+    from rbal import warmup
+
+    done = warmup.run(jobs=jobs, progress=False)
+    print(f"{done.functions} functions compiled in {done.seconds:.0f} s", flush=True)
 
 
 def told(name, found, most=6):
@@ -113,19 +126,24 @@ def main(jobs):
     every = pages()
     waiting = [path for path, notebook in every.items() if record(cache, notebook) is None]
     print(f"{len(every) - len(waiting)} of {len(every)} pages are in the cache", flush=True)
+    if waiting:
+        compile_once(jobs)
+    os.environ.update(schedule.share(jobs))
     faults = {}
     with ProcessPoolExecutor(jobs) as pool:
-        futures = {pool.submit(run, path, timeout): path for path in waiting}
+        order = schedule.longest_first(str(path.relative_to(ROOT)) for path in waiting)
+        futures = {pool.submit(run, ROOT / name, timeout): ROOT / name for name in order}
         for done, future in enumerate(as_completed(futures), 1):
             path = futures[future]
             name = str(path.relative_to(ROOT))
             try:
-                notebook, seconds, found = future.result()
+                notebook, seconds, megabytes, found = future.result()
             except Exception as exception:  # a page that cannot be read, a worker that was killed
                 found = Fault(None, "could not be run", f"{type(exception).__name__}: {exception}")
             if found is None:
                 bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
                 cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+                schedule.remember(name, seconds, megabytes)
             else:
                 faults[name] = found
             print(f"[{done}/{len(waiting)}] {name}: {f'{seconds:.0f} s' if found is None else 'FAILED'}", flush=True)

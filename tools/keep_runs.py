@@ -8,10 +8,12 @@ import time
 import execute
 import nbformat
 import pytest
+import schedule
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from nbval.plugin import IPyNbCell
 
+MEMORY = {}  # the file of a chapter -> the watch over its memory
 RUNS = {}  # the file of a chapter -> {number of a cell that passed: (its outputs, its seconds)}
 
 
@@ -31,7 +33,7 @@ def executed(notebook, runs, language_info):
     return notebook
 
 
-def keep(chapter):
+def keep(chapter, megabytes):
     """Put a chapter all of whose cells passed into the cache."""
     path = execute.ROOT / "notebooks" / f"{chapter.path.stem}.md"
     notebook = execute.read(path)
@@ -43,6 +45,7 @@ def keep(chapter):
     seconds = sum(spent for _, spent in RUNS[chapter].values())
     bundle = CacheBundleIn(result, str(path), data={"execution_seconds": seconds})
     get_cache(execute.cache_folder()).cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    schedule.remember(str(path.relative_to(execute.ROOT)), seconds, megabytes)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -50,6 +53,7 @@ def pytest_runtest_call(item):
     """Note the outputs of a cell that passed; after the last, keep the chapter."""
     if isinstance(item, IPyNbCell) and item.parent not in RUNS:
         RUNS[item.parent] = {}
+        MEMORY[item.parent] = schedule.Memory().start()
         with_history(item.parent.kernel)
     start = time.perf_counter()
     outcome = yield
@@ -57,5 +61,5 @@ def pytest_runtest_call(item):
         runs = RUNS[item.parent]
         runs[item.cell_num] = item.test_outputs, time.perf_counter() - start
         if len(runs) == sum(cell.cell_type == "code" for cell in item.parent.nb.cells):
-            keep(item.parent)
+            keep(item.parent, MEMORY[item.parent].stop())
     return outcome

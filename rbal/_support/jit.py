@@ -1,58 +1,62 @@
-"""Numba's compiler, with a cache that an edited source cannot leave stale."""
+"""Numba's compiler, with a cache (``cache.py``) that an edited source cannot leave stale."""
 
 import functools
-import hashlib
-import re
-from pathlib import Path
+from types import FunctionType
 
 from numba import config, njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic, typeof_impl
+
+from .cache import Kept
 
 FLOAT, INT, VECTOR = types.float64, types.int64, types.float64[::1]
-PACKAGE = Path(__file__).parents[1]
-IMPORT = re.compile(r"^\s*from (\.+)([\w.]*) import (\(.*?\)|.*?$)", re.MULTILINE | re.DOTALL)
 
 
-@functools.cache
-def stamp(path):
-    """Digest of a source and of all sources of the package that it imports, directly or not.
+class Kernel:
+    """A compiled function for other compiled functions, which Python may call too.
 
-    Numba compares the date of the file that a function stands in, but not of those it calls into: an edited loss would
-    leave the old solver in the cache.
+    Numba gives each function a second body that takes its arguments out of Python's objects. For records of forty
+    fields that takes longer to compile than the function itself. Here only what Python calls has one.
     """
-    known, new = set(), {Path(path)}
-    while new:
-        known |= new
-        new = {found for source in new for found in _imported(source)} - known
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sorted(known))).hexdigest()
+
+    def __init__(self, function, options):
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.options = options
+        self.inner = _dispatcher(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+
+    @functools.cached_property
+    def outer(self):
+        """The function with its second body. Another name keeps the two apart in the cache."""
+        f = self.py_func
+        twin = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+        twin.__qualname__, twin.__module__, twin.__doc__ = f"{f.__qualname__}_called", f.__module__, f.__doc__
+        return _dispatcher(twin, **self.options)
+
+    def __call__(self, *args):
+        return self.outer(*args)
 
 
-@functools.cache
-def _imported(source):
-    """Files of the package that a source takes names from, by its relative imports."""
-    found = set()
-    for dots, module, names in IMPORT.findall(source.read_text(encoding="utf-8")):
-        folder = source.parents[len(dots) - 1].joinpath(*module.split(".")) if module else source.parents[len(dots) - 1]
-        places = [folder, *(folder / name for name in re.findall(r"\w+", names))]
-        found |= {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
-    return {file for file in found if file.is_file() and file != PACKAGE / "__init__.py"}
+@typeof_impl.register(Kernel)
+def _typeof_kernel(kernel, context):
+    return typeof_impl(kernel.inner, context)
 
 
-def compiled(**options):
-    """Decorator like ``numba.njit(cache=True)``, whose cache is that of these very sources.
+def _dispatcher(function, **options):
+    """Numba's function with a cache that is that of these very sources.
 
     A division by zero gives infinity or NaN, as in numpy: the solver looks for both.
     """
-    compiler = njit(cache=True, error_model="numpy", **options)
+    found = njit(error_model="numpy", **options)(function)
+    found._cache = Kept(function)
+    return found
+
+
+def compiled(**options):
+    """Decorator like ``numba.njit(cache=True)`` for kernels; with NUMBA_DISABLE_JIT it does nothing."""
 
     def decorate(function):
-        dispatcher = compiler(function)
-        index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-        source = Path(function.__code__.co_filename)
-        if index is not None and source.is_relative_to(PACKAGE):  # None without the compiler, or a folder to write to
-            index._source_stamp = stamp(source)
-        return dispatcher
+        return function if config.DISABLE_JIT else Kernel(function, options)
 
     return decorate
 
@@ -65,7 +69,7 @@ def address(function, result, kinds):
     """
     if config.DISABLE_JIT:
         return function
-    found = function.get_compile_result(result(*kinds))
+    found = getattr(function, "inner", function).get_compile_result(result(*kinds))
     if found.signature.return_type != result:
         raise TypeError(f"{function.__name__} must return {result}, got {found.signature.return_type}")
     return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)

@@ -79,6 +79,16 @@ def aside(function, *args, **options):
     return result
 
 
+def workers(n_jobs):
+    """Return the number of workers of joblib on this machine: what is asked for, but no more than there are cores.
+
+    joblib counts the cores that this process may use, and ``LOKY_MAX_CPU_COUNT`` if that is less.
+    """
+    from joblib import cpu_count
+
+    return n_jobs if n_jobs is None or n_jobs < 0 else min(n_jobs, cpu_count())
+
+
 def run(function, *args):
     """Call a function that was compiled with ``parallel=True``, or calls such.
 

@@ -15,7 +15,9 @@ The SAT phase is such a kernel too: there the hard constraint :math:`u\ge\kappa`
 surface between the phases, where :math:`x\to\infty` and only :math:`x f` stays finite.
 """
 
+from .._support.validation import one_of
 from ._constraints import EQUALITY, INEQUALITY
+from ._derived import bootstrapped, homogeneity, of_difference, tempered
 from ._hinge import HINGE, hinge
 from ._logistic import LOGISTIC, logistic
 from ._quadratic import SQUARE, SQUARED_HINGE
@@ -23,6 +25,20 @@ from ._record import LOSSES, Constraint, Law, Loss, register, trained
 
 for _loss in (HINGE, SQUARED_HINGE, SQUARE, LOGISTIC):
     register(_loss)
+
+
+def record_of(loss):
+    """Return the record of a loss: itself, or the one of this name in LOSSES.
+
+    Parameters
+    ----------
+    loss : str or Loss
+
+    Returns
+    -------
+    Loss
+    """
+    return loss if isinstance(loss, Loss) else LOSSES[one_of("loss", loss, tuple(LOSSES))]
 
 
 def expectations(loss, kappa, c, x, mu, q):
@@ -44,5 +60,6 @@ def expectations(loss, kappa, c, x, mu, q):
 
 __all__ = [
     "EQUALITY", "HINGE", "INEQUALITY", "LOGISTIC", "LOSSES", "SQUARE", "SQUARED_HINGE",
-    "Constraint", "Law", "Loss", "expectations", "hinge", "logistic", "register", "trained",
+    "Constraint", "Law", "Loss", "bootstrapped", "expectations", "hinge", "homogeneity", "logistic", "of_difference",
+    "record_of", "register", "tempered", "trained",
 ]  # fmt: skip

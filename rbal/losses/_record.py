@@ -32,6 +32,7 @@ class Law(NamedTuple):
     saturates: bool  # the force is at most c
     kinked: bool  # the force jumps from c to 0 at κ, and is constant elsewhere
     easier_below: bool  # a constraint that is easier to meet with a smaller margin
+    vanishes: bool  # the loss can vanish on all the data, so that there is a SAT phase
 
 
 # How the solver calls the functions of a law by their addresses: with (κ, c, x, μ, q), the last one with (κ, c, u).
@@ -39,15 +40,14 @@ PAIR, TWELVE = types.UniTuple(FLOAT, 2), types.UniTuple(FLOAT, 12)
 FIVE, THREE = (FLOAT,) * 5, (FLOAT,) * 3
 expectations_at, mean_force_at, mean_loss_at = late(TWELVE, FIVE), late(PAIR, FIVE), late(FLOAT, FIVE)
 force_at = late(FLOAT, THREE)
-CALLS = 4  # fields of a law that are addresses
-NO_LAW = Law(0, 0, 0, 0, math.inf, 0.0, False, False, False)
+CALLS, TRAITS = 4, 6  # fields of a law that are addresses, and others
+NO_LAW = Law(0, 0, 0, 0, math.inf, 0.0, False, False, False, False)
 
 
 @jit
-def law_of(calls, traits, row):
-    """Return the law in a row of the tables of a loss: 0 its own, 1 its SAT phase, 2 the surface between the phases."""
-    c, t = calls[row], traits[row]
-    return Law(c[0], c[1], c[2], c[3], t[0], t[1], t[2] != 0.0, t[3] != 0.0, t[4] != 0.0)
+def law_of(c, t):
+    """Return the law in a row, of shapes (CALLS,) and (TRAITS,), of the tables of a loss."""
+    return Law(c[0], c[1], c[2], c[3], t[0], t[1], t[2] != 0.0, t[3] != 0.0, t[4] != 0.0, t[5] != 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +134,9 @@ class Loss:
     kinked: bool = False
 
     @functools.cached_property
-    def laws(self):
-        """The laws of the loss, of its SAT phase and of the surface between them; this compiles its functions."""
-        own = Law(
+    def law(self):
+        """The law of the loss itself; this compiles its functions."""
+        return Law(
             address(self.expectations, TWELVE, FIVE),
             0,
             address(self.mean_loss, FLOAT, FIVE),
@@ -146,14 +146,31 @@ class Loss:
             self.saturates,
             self.kinked,
             False,
+            self.constraint is not None,
         )
-        return own, *(self.constraint.laws if self.constraint else (NO_LAW, NO_LAW))
+
+    @functools.cached_property
+    def laws(self):
+        """The laws of the loss, of its SAT phase and of the surface between them."""
+        return self.law, *(self.constraint.laws if self.constraint else (NO_LAW, NO_LAW))
+
+    @functools.cached_property
+    def table(self):
+        """The law of the loss as two arrays, of addresses and of traits, which threads can share; see :func:`law_of`.
+
+        Their shapes are (3, CALLS) and (3, TRAITS); here the last two rows are empty.
+        """
+        return _tables((self.law, NO_LAW, NO_LAW))
 
     @functools.cached_property
     def tables(self):
-        """The same laws as two arrays, of addresses and of traits, which threads can share; see :func:`law_of`."""
-        kind = object if config.DISABLE_JIT else np.int64
-        return np.array([law[:CALLS] for law in self.laws], kind), np.array([law[CALLS:] for law in self.laws], float)
+        """The same of all laws, for the sphere where the loss may vanish."""
+        return _tables(self.laws)
+
+
+def _tables(laws):
+    kind = object if config.DISABLE_JIT else np.int64
+    return np.array([law[:CALLS] for law in laws], kind), np.array([law[CALLS:] for law in laws], float)
 
 
 def register(loss):

@@ -24,8 +24,9 @@ PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a 
 
 
 @jit
-def data_side(problem, kappa_shift, q, x, r, b, hats):
-    """Rows: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ."""
+def data_side(law, problem, kappa_shift, at, hats):
+    """Rows of hats (6, 4), at q, x, r, b: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ."""
+    q, x, r, b = at
     for row in range(6):
         for j in range(4):
             hats[row, j] = 0.0
@@ -33,7 +34,7 @@ def data_side(problem, kappa_shift, q, x, r, b, hats):
         y = 1.0 - 2.0 * k
         a = problem.alpha[k]
         kappa = problem.kappa[k] + kappa_shift
-        e = expectations_at(problem.law.expectations, (kappa, problem.weight[k], x, 0.5 * r - y * b, q))
+        e = expectations_at(law.expectations, (kappa, problem.weight[k], x, 0.5 * r - y * b, q))
         for row in range(6):
             # value, ∂q, ∂x, ∂r = ∂μ/2, ∂b = -y ∂μ, ∂κ = -∂μ (the expectations depend on κ - μ)
             if row < 3:
@@ -73,7 +74,7 @@ def evaluate(problem, spectrum, y, work, res, step):
     q, r = math.exp(y[LOG_Q]), y[R]
     x, kappa_shift = (1.0, y[LOG_X]) if mode == EDGE else (math.exp(y[LOG_X]), 0.0)
     y[B] = solve_bias(problem, kappa_shift, q, x, r, y[B]) if problem.fit_bias else 0.0
-    data_side(problem, kappa_shift, q, x, r, y[B], hats)
+    data_side(problem.law, problem, kappa_shift, (q, x, r, y[B]), hats)
     x_hat, q_hat, r_hat = hats[0, 0], hats[0, 1], hats[0, 2]
     shift = spectrum.shift
     if mode == RIDGE:
@@ -116,22 +117,20 @@ def evaluate(problem, spectrum, y, work, res, step):
 @jit
 def solve3(m, res, step):
     """step = -m⁻¹ res by Cramer's rule, or the plain residual where m is singular."""
-    c00 = m[1, 1] * m[2, 2] - m[1, 2] * m[2, 1]
-    c01 = m[1, 2] * m[2, 0] - m[1, 0] * m[2, 2]
-    c02 = m[1, 0] * m[2, 1] - m[1, 1] * m[2, 0]
-    det = m[0, 0] * c00 + m[0, 1] * c01 + m[0, 2] * c02
+    m00, m01, m02 = m[0, 0], m[0, 1], m[0, 2]
+    m10, m11, m12 = m[1, 0], m[1, 1], m[1, 2]
+    m20, m21, m22 = m[2, 0], m[2, 1], m[2, 2]
+    r0, r1, r2 = res[0], res[1], res[2]
+    c00, c01, c02 = m11 * m22 - m12 * m21, m12 * m20 - m10 * m22, m10 * m21 - m11 * m20
+    det = m00 * c00 + m01 * c01 + m02 * c02
     if det == 0.0 or not math.isfinite(det):
         assign(step, res)
         return
-    c10 = m[0, 2] * m[2, 1] - m[0, 1] * m[2, 2]
-    c11 = m[0, 0] * m[2, 2] - m[0, 2] * m[2, 0]
-    c12 = m[0, 1] * m[2, 0] - m[0, 0] * m[2, 1]
-    c20 = m[0, 1] * m[1, 2] - m[0, 2] * m[1, 1]
-    c21 = m[0, 2] * m[1, 0] - m[0, 0] * m[1, 2]
-    c22 = m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
-    step[0] = -(res[0] * c00 + res[1] * c10 + res[2] * c20) / det
-    step[1] = -(res[0] * c01 + res[1] * c11 + res[2] * c21) / det
-    step[2] = -(res[0] * c02 + res[1] * c12 + res[2] * c22) / det
+    c10, c11, c12 = m02 * m21 - m01 * m22, m00 * m22 - m02 * m20, m01 * m20 - m00 * m21
+    c20, c21, c22 = m01 * m12 - m02 * m11, m02 * m10 - m00 * m12, m00 * m11 - m01 * m10
+    step[0] = -(r0 * c00 + r1 * c10 + r2 * c20) / det
+    step[1] = -(r0 * c01 + r1 * c11 + r2 * c21) / det
+    step[2] = -(r0 * c02 + r1 * c12 + r2 * c22) / det
 
 
 @jit
@@ -202,7 +201,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
 def kinds():
     """Types of the arguments of ``newton``."""
     none, pair = np.empty(0), (0.0, 0.0)
-    problem = Problem(UNSAT, NO_LAW, NO_LAW, NO_LAW, pair, pair, pair, 0.0, 0.0, True, 0)
+    problem = Problem(UNSAT, NO_LAW, pair, pair, pair, 0.0, 0.0, True)
     return typeof(problem), typeof(Spectrum(none, none, none, 0.0, 0.0, 1, 1)), FLOAT, INT, FLOAT, VECTOR
 
 
@@ -212,5 +211,5 @@ newton_at = late(FOUND, kinds)
 
 @functools.cache
 def newton_address():
-    """What a problem holds as ``newton``."""
+    """What a question holds as ``newton``."""
     return address(newton, FOUND, kinds())

@@ -3,12 +3,15 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from .._support.gauss import jit
 from ..losses._record import Law
 
 # What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
 # between the two (EDGE), or a fixed ridge k̂ (an SVM).
-UNSAT, SAT, EDGE, RIDGE = range(4)
+# Numbers of numpy: for each number of Python numba would compile what is called with it once more.
+UNSAT, SAT, EDGE, RIDGE = np.arange(4)
 
 
 class Problem(NamedTuple):
@@ -16,15 +19,30 @@ class Problem(NamedTuple):
 
     mode: int
     law: Law
-    sat: Law  # law of the SAT phase
-    edge: Law  # law of the surface between the phases
     kappa: tuple
     alpha: tuple
     weight: tuple
     norm: float  # ‖J‖²/L on the sphere
     ridge: float  # k̂ of an SVM
     fit_bias: bool
-    newton: int  # address of ``newton``, which would take long to compile into each of its many callers
+
+
+class Question(NamedTuple):
+    """What is the same at all points of a walk: UNSAT or RIDGE, the tables of the loss, the norm, the accuracy.
+
+    The last two are addresses of compiled functions, which would take long to compile into each of their callers.
+    ``rescue`` is 0 until a point needs it.
+    """
+
+    mode: int
+    calls: np.ndarray
+    traits: np.ndarray
+    norm: float
+    fit_bias: bool
+    tol: float
+    max_iter: int
+    newton: int
+    rescue: int
 
 
 # Newton's error after a step is of the order of its square, so a relative step as small as this is the last one.

@@ -7,9 +7,9 @@ import numpy as np
 from .._support.validation import number, positive_int
 from ..losses import HINGE
 from ..moments._spectrum import spectrum_of
-from ._kernels import evaluate, newton, newton_address, workspace
+from ._kernels import evaluate, newton, workspace
 from ._problem import LOG_Q, UNSAT, Problem
-from ._solver import HUGE, sphere_start
+from ._starts import HUGE, sphere_start
 
 
 class Residuals(NamedTuple):
@@ -42,7 +42,7 @@ def residuals(moments, alpha_pos, alpha_neg, kappa, *, n_newton=15, n_damped=120
     positive_int("n_newton", n_newton)
     positive_int("n_damped", n_damped)
     norm = float(spectrum.Q)
-    problem = Problem(UNSAT, *HINGE.laws, (margin, margin), alpha, (1.0, 1.0), norm, 0.0, True, newton_address())
+    problem = Problem(UNSAT, HINGE.law, (margin, margin), alpha, (1.0, 1.0), norm, 0.0, True)
     work, res, step = workspace(), np.empty(3), np.empty(3)
     damped, fast = [], []
     sphere_start(problem, spectrum, y)

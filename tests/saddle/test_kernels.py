@@ -9,10 +9,9 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from rbal._support import gauss
 from rbal.losses import EQUALITY, HINGE, INEQUALITY, LOGISTIC, LOSSES, SQUARE, SQUARED_HINGE
-from rbal.losses._record import NO_LAW
 from rbal.moments import Spectrum
-from rbal.saddle import _bias, _kernels, _solver, _walks, _weights
-from rbal.saddle._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R
+from rbal.saddle import _bias, _kernels, _rescue, _ridge, _starts, _walks, _ways, _weights
+from rbal.saddle._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, Question, R
 
 
 def system(n=5, seed=0, constant=0):
@@ -29,8 +28,14 @@ def system(n=5, seed=0, constant=0):
 
 
 def problem(mode=UNSAT, loss=HINGE, kappa=0.5, alpha=(1.0, 3.0), weight=(2.0, 1.0), norm=1.0, ridge=0.3, fit_bias=True):
-    laws = loss.laws if loss in LOSSES.values() else (loss.laws[mode == EDGE], NO_LAW, NO_LAW)  # or a constraint
-    return Problem(mode, *laws, (kappa, kappa), alpha, weight, norm, ridge, fit_bias, _kernels.newton_address())
+    law = loss.law if loss in LOSSES.values() else loss.laws[mode == EDGE]  # or a constraint
+    return Problem(mode, law, (kappa, kappa), alpha, weight, norm, ridge, fit_bias)
+
+
+def question(mode, tol=1e-10, max_iter=100):
+    """A question about the hinge, with all that is compiled for it only when a point needs it."""
+    calls, traits, rescue = _rescue.tables_and_rescue(HINGE, mode, needed=True)
+    return Question(mode, calls, traits, 1.0, True, tol, max_iter, _kernels.newton_address(), rescue)
 
 
 # _gauss
@@ -153,7 +158,7 @@ def naive_force(loss, p, k, q, x, r, b):
 def test_data_side_values(loss):
     p = problem(loss=loss)
     hats = np.empty((6, 4))
-    _kernels.data_side(p, 0.0, 0.8, 0.6, 0.7, 0.2, hats)
+    _kernels.data_side(p.law, p, 0.0, (0.8, 0.6, 0.7, 0.2), hats)
     plus, minus = (p.alpha[k] * naive_force(loss, p, k, 0.8, 0.6, 0.7, 0.2) for k in range(2))
     expected = [plus[2] + minus[2], plus[1] + minus[1], 0.5 * (plus[0] + minus[0]), plus[0] - minus[0]]
     np.testing.assert_allclose(hats[0], expected, rtol=1e-10)
@@ -165,7 +170,8 @@ def test_data_side_derivatives(mode, loss, x):
 
     def values(**changed):
         hats = np.empty((6, 4))
-        _kernels.data_side(p, **{**at, **changed}, hats=hats)
+        q, x, r, b, kappa_shift = (at | changed).values()
+        _kernels.data_side(p.law, p, kappa_shift, (q, x, r, b), hats)
         return hats
 
     got = values()
@@ -315,7 +321,7 @@ def test_newton(mode, loss, options):
     # From a distance it reaches rounding, and its y has b and ζ of the solution; sphere_start is where solve begins.
     spectrum, *_ = system()
     p, y = problem(mode, loss, **options), np.empty(5)
-    _solver.sphere_start(p, spectrum, y)
+    _starts.sphere_start(p, spectrum, y)
     residual, n_iter = _kernels.newton(p, spectrum, 1e-11, 100, 1e300, y)
     assert residual <= 1e-11
     assert 1 < n_iter <= 40
@@ -329,13 +335,13 @@ def test_newton_stops_at_the_limits():
     y = np.empty(5)
     # separable: x runs away, and the limit on x/√q turns that into an infinite residual
     p = problem(alpha=(0.1, 0.1), kappa=0.0)
-    _solver.sphere_start(p, spectrum, y)
+    _starts.sphere_start(p, spectrum, y)
     residual, n_iter = _kernels.newton(p, spectrum, 1e-11, 200, 1e7, y)
     assert residual == math.inf
     assert n_iter < 200
     # too few iterations: the residual says so
     p = problem()
-    _solver.sphere_start(p, spectrum, y)
+    _starts.sphere_start(p, spectrum, y)
     residual, n_iter = _kernels.newton(p, spectrum, 1e-13, 2, 1e7, y)
     assert 1e-13 < residual < math.inf
     assert n_iter == 2
@@ -345,9 +351,9 @@ def test_newton_stops_at_the_limits():
 
 
 def test_with_mode_keeps_the_data():
-    p = problem()
-    other = _solver.with_mode(p, SAT, (0.1, 0.2), 0.0)
-    assert (other.mode, other.law, other.kappa, other.ridge) == (SAT, p.sat, (0.1, 0.2), 0.0)
+    p, tools = problem(), _ways.tools_of(question(UNSAT), 100)
+    other = _ways.with_mode(p, tools, SAT, (0.1, 0.2), 0.0)
+    assert (other.mode, other.law, other.kappa, other.ridge) == (SAT, INEQUALITY.laws[0], (0.1, 0.2), 0.0)
     assert (other.alpha, other.weight, other.norm, other.fit_bias) == (p.alpha, p.weight, p.norm, p.fit_bias)
 
 
@@ -357,18 +363,18 @@ def test_with_mode_keeps_the_data():
 )
 def test_major(alpha, weight, fit_bias, side):
     p = problem(alpha=tuple(map(float, alpha)), weight=tuple(map(float, weight)), fit_bias=fit_bias)
-    assert _solver.major(p) == side
+    assert _ways.major(p) == side
 
 
 def test_from_major_only_shifts_the_bias():
     spectrum, *_ = system()
     p = problem(kappa=1.5)
-    moved = _solver.from_major(p)
+    moved = _ways.from_major(p, _ways.tools_of(question(UNSAT), 100))
     y, other = np.empty(5), np.empty(5)
     for q, out in ((p, y), (moved, other)):
-        _solver.sphere_start(p, spectrum, out)
+        _starts.sphere_start(p, spectrum, out)
         assert _kernels.newton(q, spectrum, 1e-12, 100, 1e300, out)[0] <= 1e-12
-    other[B] -= _solver.major(p) * p.kappa[0]
+    other[B] -= _ways.major(p) * p.kappa[0]
     np.testing.assert_allclose(other, y, rtol=1e-9)
 
 
@@ -377,13 +383,13 @@ def test_vanishing_weights_are_the_limit_of_a_strong_ridge(weight):
     # As λ̃ → ∞ the weights of a hinge SVM shrink like 1/λ̃ towards a direction, with q, x, r of solve_vanishing.
     spectrum, *_ = system()
     p = problem(RIDGE, HINGE, kappa=1.0, weight=weight)  # α = (1, 3): even, then uneven
-    y = np.empty(5)
-    residual, _, k_hat = _solver.solve_vanishing(p, spectrum, 1e-11, 100, y)
+    tools = _ways.tools_of(question(RIDGE, tol=1e-11), 100)
+    y, z = np.empty(5), np.empty(5)
+    residual, _, k_hat = _ridge.solve_vanishing(p, tools, spectrum, y)
     assert residual <= 1e-11
     assert k_hat > 0.0
-    strong = _solver.with_mode(p, RIDGE, p.kappa, 1e5)
-    z = np.empty(5)
-    assert _solver.solve_ridge(strong, spectrum, 1e-10, 100, z, False)[0] <= 1e-10
+    strong = _ways.with_mode(p, tools, RIDGE, p.kappa, 1e5)
+    assert _ridge.follow_ridge(strong, tools, spectrum, z)[0] <= 1e-10
     scale = k_hat / 1e5
     expected = [y[LOG_Q] + 2 * math.log(scale), y[LOG_X] + math.log(scale), y[R] * scale]
     np.testing.assert_allclose(z[:3], expected, rtol=1e-3)
@@ -395,16 +401,26 @@ def test_walk_solves_point_after_point():
     points = np.array([[0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.0, 1.0, 0.5]])
     out = np.empty((3, _walks.N_COLUMNS))
     y = np.empty(5)
-    sphere, ridge = (
-        _walks.Question(mode, *HINGE.tables, 1.0, True, 1e-10, 100, _kernels.newton_address())
-        for mode in (UNSAT, RIDGE)
-    )
-    phase = _walks.walk(sphere, spectrum, points[:2], y, -1, out[:2])
-    _walks.walk(ridge, spectrum, points[2:], np.empty(5), -1, out[2:])
-    assert phase == UNSAT
+    phase, n = _walks.walk(question(UNSAT), spectrum, points[:2], y, -1, out[:2])
+    _walks.walk(question(RIDGE), spectrum, points[2:], np.empty(5), -1, out[2:])
+    assert (phase, n) == (UNSAT, 2)
     assert math.exp(y[LOG_Q]) == out[1, 0]
     np.testing.assert_array_equal(out[:, 12:], [[SAT, 1], [UNSAT, 1], [UNSAT, 1]])
     for q, r, _, x, *hats in out[1:, :8]:
         norm, *expected = naive.weight_side(C, delta, L, *hats)
         np.testing.assert_allclose([q, x, r], expected, rtol=1e-9)
         assert norm == pytest.approx(1.0, rel=1e-9) or hats[0] == 0.5
+
+
+def test_walk_waits_for_a_rescue():
+    # without one it stops before the first point that needs it, in the state it was in, and goes on from there
+    spectrum, *_ = system()
+    points = np.array([[1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0]])
+    out, expected = np.empty((2, 3, _walks.N_COLUMNS))
+    y, at_once = np.empty(5), np.empty(5)
+    phase, n = _walks.walk(question(UNSAT)._replace(rescue=0), spectrum, points, y, -1, out)
+    assert (phase, n) == (UNSAT, 1)
+    assert math.exp(y[LOG_Q]) == out[0, 0]
+    assert _walks.walk(question(UNSAT), spectrum, points[1:], y, phase, out[1:]) == (UNSAT, 2)
+    _walks.walk(question(UNSAT), spectrum, points, at_once, -1, expected)
+    np.testing.assert_array_equal(out, expected)

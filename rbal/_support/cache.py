@@ -1,0 +1,190 @@
+"""Where compiled functions are kept: numba's cache, never older than the sources, and the files of a wheel.
+
+A wheel may carry compiled files (``make wheel``). They are made for a family of CPUs and hold for one version of Python
+and of numba, which their manifest names. Everything else is as in any cache of numba: files of a function are used if
+they are of these very sources. What one compiles oneself is looked for first, since it is made for this very CPU.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numba
+from numba import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.registry import cpu_target
+
+PACKAGE = Path(__file__).parents[1]
+SHIPPED = PACKAGE / "_compiled"
+MANIFEST = "manifest.json"
+IMPORT = re.compile(r"^\s*from (\.+)([\w.]*) import (\(.*?\)|.*?$)", re.MULTILINE | re.DOTALL)
+
+# The CPU that files of a wheel are compiled for, by machine, and what a CPU must have to run them. On x86 nearly all
+# have had it since 2013 (Haswell, Excavator). The script `start`, for Binder, makes the same choice.
+FAMILIES = {
+    "x86_64": ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")),
+    "aarch64": ("generic", ()),
+}
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names for the same
+
+
+@functools.cache
+def stamp(path):
+    """Digest of a source and of all sources of the package that it imports, directly or not.
+
+    Numba compares the date of the file that a function stands in, but not of those it calls into: an edited loss would
+    leave the old solver in the cache.
+    """
+    known, new = set(), {Path(path)}
+    while new:
+        known |= new
+        new = {found for source in new for found in _imported(source)} - known
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sorted(known))).hexdigest()
+
+
+@functools.cache
+def _imported(source):
+    """Files of the package that a source takes names from, by its relative imports."""
+    found = set()
+    for dots, module, names in IMPORT.findall(source.read_text(encoding="utf-8")):
+        folder = source.parents[len(dots) - 1].joinpath(*module.split(".")) if module else source.parents[len(dots) - 1]
+        places = [folder, *(folder / name for name in re.findall(r"\w+", names))]
+        found |= {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
+    return {file for file in found if file.is_file() and file != PACKAGE / "__init__.py"}
+
+
+# ---- files of a wheel
+
+
+def family():
+    """Environment in which numba compiles for the family of this machine's CPU, or None if no family is known."""
+    machine = platform.machine().lower()
+    machine = MACHINES.get(machine, machine)
+    if machine not in FAMILIES:
+        return None
+    return {"NUMBA_CPU_NAME": FAMILIES[machine][0], "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_INTEL_SVML": "1"}
+
+
+def described():
+    """Return the manifest of files that this process compiles, for a family of CPUs if it was told so."""
+    target = cpu_target.target_context.codegen().magic_tuple()
+    needs = dict(FAMILIES.values()).get(target[1])
+    return {"numba": numba.__version__, "python": sys.implementation.cache_tag, "target": target, "needs": needs}
+
+
+@functools.cache
+def manifest():
+    """Return the manifest of the files that came with the package, or None if none came."""
+    try:
+        return json.loads((SHIPPED / MANIFEST).read_text(encoding="utf-8"))
+    except OSError:
+        return None
+
+
+@functools.cache
+def obstacle():
+    """Say why the files that came with the package cannot be used here, or return None if they can or none came."""
+    found = manifest()
+    if found is None:
+        return None
+    for name, here in (("numba", numba.__version__), ("python", sys.implementation.cache_tag)):
+        if found[name] != here:
+            return f"they are for {name} {found[name]}, and this is {here}"
+    if config.CPU_NAME not in (None, found["target"][1]):
+        return f"they are for {found['target'][1]}, and NUMBA_CPU_NAME is {config.CPU_NAME}"
+    features = llvm.get_host_cpu_features()
+    missing = [name for name in found["needs"] if not features.get(name)]
+    return f"this CPU lacks {', '.join(missing)}" if missing else None
+
+
+def shipped():
+    """Whether there are files that came with the package, to be used here. ``RBAL_SHIPPED=0`` leaves them alone."""
+    return manifest() is not None and obstacle() is None and os.environ.get("RBAL_SHIPPED") != "0"
+
+
+# ---- the cache of one function
+
+
+class Nowhere(_CacheLocator):
+    """The place of last resort, where no folder can be written to: nothing is kept."""
+
+    def __init__(self, line):
+        self._line = line
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        """Return the locator of a function."""
+        return cls(py_func.__code__.co_firstlineno)
+
+    def get_cache_path(self):
+        """There is no folder."""
+        return ""
+
+    def get_source_stamp(self):
+        """Nothing is kept that could be stale."""
+        return ""
+
+    def get_disambiguator(self):
+        """As for other locators: the line that the function begins on."""
+        return str(self._line)
+
+
+class Files(CompileResultCacheImpl):
+    """Numba's own files, or none where they cannot be written."""
+
+    _locator_classes = (*CompileResultCacheImpl._locator_classes, Nowhere)
+
+
+class Named(IndexDataCacheFile):
+    """Numba's index, whose files are named by what they hold.
+
+    Numba numbers them. Two processes that save at the same time can take one number for two signatures, or for two
+    states of the sources, and the index of one then leads to the code of the other.
+    """
+
+    def save(self, key, data):
+        """Save the compiled form with this key, and only then name it in the index."""
+        name = self._data_name(hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()[:16])
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+    def _data_name(self, what):
+        return f"{self._index_name.removesuffix('.nbi')}.{what}.nbc"
+
+
+class Kept(FunctionCache):
+    """The compiled forms of one function of the package."""
+
+    _impl_class = Files
+
+    def __init__(self, function):
+        super().__init__(function)
+        source = Path(function.__code__.co_filename)
+        if isinstance(self._impl.locator, Nowhere):
+            self.disable()
+        self._shipped = None
+        if source.is_relative_to(PACKAGE):
+            self._cache_file = Named(self.cache_path, self._impl.filename_base, stamp(source))
+            if shipped():
+                folder = SHIPPED / source.parent.relative_to(PACKAGE)
+                self._shipped = IndexDataCacheFile(str(folder), self._impl.filename_base, stamp(source))
+
+    def _load_overload(self, sig, target_context):
+        found = super()._load_overload(sig, target_context)
+        if found is None and self._shipped is not None:
+            kinds, _, code = self._index_key(sig, target_context.codegen())
+            data = self._shipped.load((kinds, tuple(manifest()["target"]), code))
+            found = None if data is None else self._impl.rebuild(target_context, data)
+        return found
+
+
+def folder_of(kernel):
+    """Return the folder that the compiled forms of a kernel are kept in, or None if no folder can be written to."""
+    path = kernel.inner._cache.cache_path
+    return Path(path) if path else None
