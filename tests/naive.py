@@ -110,6 +110,21 @@ def expectations(loss, kappa, c, x, mu, q, rtol=1e-13, reach=14.0):
     return gaussian_mean(fun, mu, q, kinks(loss, kappa, c, x), rtol, reach)
 
 
+def shared_force(first, second, rho, width=0.2, reach=9.0):
+    """E[f₁f₂] over two Gaussians with correlation ρ, on a grid in two dimensions; each is (loss, κ, c, x, μ, q)."""
+    forces, places = [], []
+    for loss, kappa, c, x, mu, q in (first, second):
+        edges = [*np.arange(-reach, reach + width, width), *((np.array(kinks(loss, kappa, c, x)) - mu) / np.sqrt(q))]
+        edges = np.unique(edges)
+        z = edges[:-1, None] + 0.5 * np.diff(edges)[:, None] * (1.0 + UNIT_NODES)
+        weights = (0.5 * np.diff(edges)[:, None] * UNIT_WEIGHTS).ravel()
+        places.append(z.ravel())
+        forces.append(weights * force(loss, kappa, c, x, mu + np.sqrt(q) * z.ravel()))
+    a, b = places[0][:, None], places[1]
+    exponent = (a * a - 2.0 * rho * a * b + b * b) / (2.0 * (1.0 - rho**2))
+    return forces[0] @ np.exp(-exponent) @ forces[1] / (2.0 * np.pi * np.sqrt(1.0 - rho**2))
+
+
 def mean_loss(loss, kappa, c, x, mu, q):
     """E[cℓ(u)], to 1e-14 of the loss of the worst sample before its step."""
     worst = c * LOSS[loss](mu - 14.0 * np.sqrt(q), kappa)
@@ -335,6 +350,97 @@ def functional_sat(C, delta, L, norm, alpha, kappa, n_zero_sum=0):
         G_S -= (np.linalg.slogdet(A)[1] - n_zero_sum * np.log(k_hat)) / L
         G_S += (q_hat * np.trace(A_inv @ C) + r_hat**2 * (delta @ A_inv @ delta)) / L
         return G_S + sum(alpha[k] * sat_energy(kappa, w, r / 2 - y * b, q) for k, y in enumerate((1.0, -1.0)))
+
+    return G
+
+
+# ---- mixtures: one entry a cluster, covariances (K, D, D) and centres v (K, D) times √L
+
+
+def mixture_weights(covs, v, L, k_hat, x_hat, q_hat, m_hat):
+    """(‖J‖²/L, q, x, m) from dense matrices, where C A⁻¹SA⁻¹ is not C S A⁻²; takes complex steps."""
+    A_inv = np.linalg.inv(k_hat * np.eye(len(covs[0])) + np.tensordot(x_hat, covs, 1))
+    W = m_hat @ v
+    second = A_inv @ np.tensordot(q_hat, covs, 1) @ A_inv + np.outer(A_inv @ W, A_inv @ W)
+    q = np.array([np.trace(C @ second) for C in covs]) / L
+    return np.trace(second) / L, q, np.array([np.trace(C @ A_inv) for C in covs]) / L, v @ A_inv @ W / L
+
+
+def mixture_norm(covs, v, L, norm, x_hat, q_hat, m_hat):
+    """The k̂ > -λ_min(Σ x̂C) at which ‖J‖²/L = norm."""
+    lowest = -np.linalg.eigvalsh(np.tensordot(x_hat, covs, 1))[0]
+
+    def gap(log_zeta):
+        return mixture_weights(covs, v, L, lowest + np.exp(log_zeta), x_hat, q_hat, m_hat)[0] - norm
+
+    lo = hi = 0.0
+    while gap(lo) < 0.0:
+        lo -= 1.0
+    while gap(hi) > 0.0:
+        hi += 1.0
+    return lowest + np.exp(brentq(gap, lo, hi, xtol=1e-15, rtol=1e-15))
+
+
+def mixture_fixed_point(
+    covs, v, L, alpha, y, kappa, weight, *, loss="hinge", norm=None, ridge=None, fit_bias=True, damping=0.4, tol=1e-10
+):
+    """(q, x, m, b, k̂) of a mixture by damped iteration: on the sphere given its norm, else with a ridge."""
+    K = len(v)
+    q, x, m, b = np.ones(K), np.ones(K), 0.1 * y, 0.0
+
+    def side(c, b, rtol):
+        return expectations(loss, kappa[c], weight[c], x[c], y[c] * (m[c] - b), q[c], rtol, 9.0)
+
+    def gap(b):
+        return sum(alpha[c] * y[c] * side(c, b, 1e-11)[0] for c in range(K))
+
+    for _ in range(3000):
+        if fit_bias:
+            reach = 1.0
+            while gap(-reach) > 0.0 or gap(reach) < 0.0:
+                reach *= 2.0
+            b = brentq(gap, -reach, reach, xtol=1e-15, rtol=1e-14)
+        f, q_hat, x_hat = np.array([side(c, b, 1e-12) for c in range(K)]).T * alpha
+        hats = x_hat, q_hat, y * f
+        k_hat = ridge if norm is None else mixture_norm(covs, v, L, norm, *hats)
+        _, q_new, x_new, m_new = mixture_weights(covs, v, L, k_hat, *hats)
+        change = max(np.abs(q_new / q - 1).max(), np.abs(x_new / x - 1).max(), (np.abs(m_new - m) / np.sqrt(q)).max())
+        q, x, m = q + damping * (q_new - q), x + damping * (x_new - x), m + damping * (m_new - m)
+        if change < tol:
+            return q, x, m, b, k_hat
+    raise AssertionError("the damped fixed point did not converge")
+
+
+def mixture_functional(covs, v, L, norm, alpha, y, kappa, weight, ridge=None):
+    """The functional of a hinge on clusters, of the flat (x, q, m, b, k̂, x̂, q̂, m̂); takes complex steps.
+
+    An SVM (ridge given) has k̂ = ridge, which is not varied, and no norm to fix.
+    """
+    K = len(v)
+
+    def G(*at):
+        x, q, m, (b, k_hat), x_hat, q_hat, m_hat = np.split(np.array(at), np.cumsum([K, K, K, 2, K, K]))
+        k_hat = k_hat if ridge is None else ridge
+        A_inv = np.linalg.inv(k_hat * np.eye(len(covs[0])) + np.tensordot(x_hat, covs, 1))
+        W = m_hat @ v
+        G_S = (norm * k_hat if ridge is None else 0.0) + x_hat @ q - q_hat @ x - 2 * m_hat @ m
+        G_S = G_S + (W @ A_inv @ W + np.trace(A_inv @ np.tensordot(q_hat, covs, 1))) / L
+        return G_S + sum(alpha[c] * g_weighted(kappa[c] - y[c] * (m[c] - b), q[c], x[c], weight[c]) for c in range(K))
+
+    return G
+
+
+def mixture_functional_sat(covs, v, L, norm, alpha, y, kappa):
+    """The same in the SAT phase, w in place of x, up to a constant; real arguments."""
+    K = len(v)
+
+    def G(*at):
+        w, q, m, (b, k_hat), w_hat, q_hat, m_hat = np.split(np.array(at), np.cumsum([K, K, K, 2, K, K]))
+        A = k_hat * np.eye(len(covs[0])) + np.tensordot(w_hat, covs, 1)
+        A_inv, W = np.linalg.inv(A), m_hat @ v
+        G_S = norm * k_hat + w_hat @ (w + q) - q_hat @ w - 2 * m_hat @ m - np.linalg.slogdet(A)[1] / L
+        G_S += (np.trace(A_inv @ np.tensordot(q_hat, covs, 1)) + W @ A_inv @ W) / L
+        return G_S + sum(alpha[c] * sat_energy(kappa[c], w[c], y[c] * (m[c] - b), q[c]) for c in range(K))
 
     return G
 

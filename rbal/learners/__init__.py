@@ -6,6 +6,7 @@ Both share one scaling with the theory: a sample of class :math:`y_\mu = \pm1` h
 :math:`\sum_\mu c_\mu\,\ell(u_\mu) + \tfrac12\tilde\lambda\lVert\mathbf J\rVert^2` with any of the theory's losses.
 """
 
-from ._classifiers import LinearSVM, OrderParameters, SphericalPerceptron
+from ._classifiers import LinearSVM, SphericalPerceptron
+from ._measured import OrderParameters, order_parameters
 
-__all__ = ["LinearSVM", "OrderParameters", "SphericalPerceptron"]
+__all__ = ["LinearSVM", "OrderParameters", "SphericalPerceptron", "order_parameters"]

@@ -1,7 +1,5 @@
 """The linear classifiers, with the interface of scikit-learn."""
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.linalg import helmert
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -9,17 +7,20 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._support import parallel
-from .._support.validation import flag, number, one_hot_room, one_of, positive_int, seeded, squarable, states, unmasked
-from ..losses import LOSSES, trained
+from .._support.validation import (
+    flag,
+    number,
+    one_hot_room,
+    one_of,
+    positive_int,
+    seeded,
+    squarable,
+    states,
+    unmasked,
+)
+from ..losses import LOSSES, homogeneity, trained
+from ._measured import OrderParameters
 from ._perceptron import Problem
-
-
-class OrderParameters(NamedTuple):
-    """The order parameters of the theory, measured on a trained classifier."""
-
-    q: float  # variance of the scores within a class
-    r: float  # distance between the class means of the score
-    b: float  # bias, counted from the midpoint of the classes
 
 
 class _LinearClassifier(ClassifierMixin, BaseEstimator):
@@ -134,13 +135,26 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _common(kappa, kappa_neg, lowest=0.0):
+    """Return the common margin at which the weights are the same, and what margins of their own add to the bias.
+
+    A loss is a function of κ - y (score - b): with κ± = κ ± d it is that of a common margin κ and the bias b + d.
+    """
+    if kappa_neg is None:
+        return number("kappa", kappa, 0.0), 0.0
+    pos, neg = number("kappa", kappa, -np.inf), number("kappa_neg", kappa_neg, -np.inf)
+    return number("the mean of kappa and kappa_neg", 0.5 * (pos + neg), lowest), 0.5 * (neg - pos)
+
+
 class SphericalPerceptron(_LinearClassifier):
     """Perceptron with margin on the sphere, trained to optimality.
 
     Parameters
     ----------
     kappa : float
-        Margin, >= 0.
+        Margin, >= 0, of both classes or of the positives.
+    kappa_neg : float, optional
+        Margin of the negatives, if it is another one; the mean of both must be >= 0.
     n_states : int, optional
         Q for categorical features coded 0 … Q-1, one-hot encoded in the zero-sum gauge; None for real features.
     sat : {"largest_margin", "typical"}
@@ -152,6 +166,10 @@ class SphericalPerceptron(_LinearClassifier):
         Largest violation of the optimality conditions, relative to the norm of the sample weights.
     max_iter : int
         Steps of the descent, from face to face.
+    warm_start : bool
+        Whether ``fit`` begins at the solution of the last one, which is quick on a path of ``kappa`` or of sample
+        weights where each fit is close to the one before. Where the multiplier is negative it leads to the minimum that
+        is next to that solution.
     random_state : int, Generator or None
         Randomness of a typical solution; nothing else is random.
 
@@ -193,29 +211,36 @@ class SphericalPerceptron(_LinearClassifier):
         self,
         *,
         kappa=1.0,
+        kappa_neg=None,
         n_states=None,
         sat="largest_margin",
         sweeps=250,
         tol=1e-6,
         max_iter=20_000,
+        warm_start=False,
         random_state=None,
     ):
         self.kappa = kappa
+        self.kappa_neg = kappa_neg
         self.n_states = n_states
         self.sat = sat
         self.sweeps = sweeps
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
 
     def _train(self, features, signs, weight):
-        kappa = number("kappa", self.kappa, 0.0)
+        kappa, moved = _common(self.kappa, self.kappa_neg)
         one_of("sat", self.sat, ("largest_margin", "typical"))
         sweeps, rng = positive_int("sweeps", self.sweeps), seeded("random_state", self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
         problem = Problem(features, signs, weight, kappa, radius)
-        J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter)
+        last = getattr(self, "_last", None) if flag("warm_start", self.warm_start) else None
+        if last is not None and len(last[0]) != features.shape[1]:
+            last = None
+        J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter, last)
         if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa):
             self.multiplier_ = 0.0
             widest = problem.largest_margin()
@@ -223,8 +248,9 @@ class SphericalPerceptron(_LinearClassifier):
                 J, b, self.kkt_residual_ = widest
         self.objective_ = problem.objective(J, b)
         draw = self.sat == "typical" and self.objective_ == 0.0 and problem.margins(J, b).min() > kappa
-        J, self.b_ = problem.typical(J, b, sweeps, rng) if draw else (problem.lift(J), b)
-        self.J_ = self._decode(J)
+        J, b = problem.typical(J, b, sweeps, rng) if draw else (problem.lift(J), b)
+        self.b_ = b + moved
+        self.J_, self._last = self._decode(J), (J, b, kappa)
 
 
 class LinearSVM(_LinearClassifier):
@@ -235,7 +261,12 @@ class LinearSVM(_LinearClassifier):
     lam : float
         Strength λ̃ of the ridge, > 0; scikit-learn's C is 1/λ̃.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
-        Loss of the margin u: (1 - u)₊, (1 - u)₊², (1 - u)², log(1 + e⁻ᵘ).
+        Loss of the margin u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)).
+    kappa : float, optional
+        Margin κ, of both classes or of the positives; 1 by default, and 0 for the logistic loss.
+    kappa_neg : float, optional
+        Margin of the negatives, if it is another one. The mean of both must be > 0, and 0 for the logistic loss, where
+        they are shifts; it needs a bias.
     fit_bias : bool
         Whether to fit the bias b, without a penalty on it. Without it, centre the data if you want the theory's b = 0.
     n_states : int, optional
@@ -268,9 +299,22 @@ class LinearSVM(_LinearClassifier):
     0.96
     """
 
-    def __init__(self, *, lam=1.0, loss="hinge", fit_bias=True, n_states=None, tol=1e-5, max_iter=1_000_000):
+    def __init__(
+        self,
+        *,
+        lam=1.0,
+        loss="hinge",
+        kappa=None,
+        kappa_neg=None,
+        fit_bias=True,
+        n_states=None,
+        tol=1e-5,
+        max_iter=1_000_000,
+    ):
         self.lam = lam
         self.loss = loss
+        self.kappa = kappa
+        self.kappa_neg = kappa_neg
         self.fit_bias = fit_bias
         self.n_states = n_states
         self.tol = tol
@@ -281,6 +325,7 @@ class LinearSVM(_LinearClassifier):
         loss = LOSSES[one_of("loss", self.loss, trained())]
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         flag("fit_bias", self.fit_bias)
+        kappa, moved, lam_of_one = self._margin(loss, lam)
         if self.loss == "hinge" and not self.fit_bias:
             # libsvm always fits a bias, which vanishes if every sample is mirrored, at half the weight
             mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])
@@ -288,10 +333,30 @@ class LinearSVM(_LinearClassifier):
         else:
             mirrored, weights = (features, signs), weight
         options = {"fit_bias": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
-        solver = parallel.aside(loss.estimator(1.0 / lam, **options).fit, *mirrored, sample_weight=weights)
-        J = solver.coef_.ravel()
+        solver = parallel.aside(loss.estimator(1.0 / lam_of_one, **options).fit, *mirrored, sample_weight=weights)
+        scale = kappa / loss.margin if loss.margin else 1.0
+        J = scale * solver.coef_.ravel()
         self.n_iter_ = int(np.max(solver.n_iter_)) if np.any(solver.n_iter_) else 1  # a ridge has a closed form
-        self.b_ = -float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
-        u = signs * (features @ J - self.b_)
-        self.objective_ = float(weight @ loss.value(u, loss.margin) + 0.5 * lam * J @ J)
+        b = -scale * float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
+        u = signs * (features @ J - b)
+        self.objective_ = float(weight @ loss.value(u, kappa) + 0.5 * lam * J @ J)
+        self.b_ = b + moved
         self.J_ = self._decode(J)
+
+    def _margin(self, loss, lam):
+        """Return the common margin, what to add to the bias, and the ridge at which the loss's own margin is the same.
+
+        With J = κJ' a loss of degree p gives κᵖ [Σ ℓ(u') + λ̃κ²⁻ᵖ/2 ‖J'‖²], with margin 1.
+        """
+        kappa = loss.margin if self.kappa is None else self.kappa
+        degree = homogeneity(loss)
+        kappa, moved = _common(kappa, self.kappa_neg, 0.0 if degree else -np.inf)
+        if moved and not self.fit_bias:
+            raise ValueError(
+                "kappa_neg must be kappa, or left out, with fit_bias=False: the margins are told by the bias"
+            )
+        if degree is None and kappa != loss.margin:
+            raise ValueError(f"the mean margin must be {loss.margin:g} for loss={loss.name!r}, got {kappa:g}")
+        if degree and kappa == 0.0:
+            raise ValueError("kappa, or its mean with kappa_neg, must be > 0, got 0")
+        return kappa, moved, lam * (kappa / loss.margin) ** (2 - degree) if degree else lam

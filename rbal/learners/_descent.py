@@ -3,131 +3,93 @@
 Hold the samples that lie on the margin there: then the loss is linear in the weights, the weights are confined to a
 smaller sphere, and the best point of the face is found along one arc of it. A sample that meets its margin on the way
 either passes or stays; at the best point the multipliers say which sample to let go. Every step lowers the loss.
+
+Few samples come near their margins. The others stay on their sides in the first place, and what they add to the pull is
+a constant; where one of them has moved to the other side after all, the descent goes on with more samples.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from .._support import parallel
-from .._support.gauss import jit
-from ._faces import Face, directions, held_pulls, join, land, leave, orthogonal, worst_of
+from ._arcs import (
+    ABOVE,
+    ACROSS,
+    ALONG,
+    BEFORE,
+    BELOW,
+    FORCE,
+    FREE,
+    ON,
+    PARTS,
+    PULL,
+    PULLED,
+    PULLS,
+    SCORE,
+    TURN,
+    WEIGHTS,
+    WHERE,
+    crossings,
+    directions,
+    first_stop,
+    spread,
+)
+from ._faces import (
+    Samples,
+    add,
+    dot,
+    empty_face,
+    free_part,
+    held_pulls,
+    hold,
+    jit,
+    join,
+    land,
+    leave,
+    scale,
+    worst_of,
+)
 
-BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
 TIE = 1e-13  # distance to the margin that is rounding, relative to the largest score
 REFRESH = 64  # steps after which scores and forces are computed anew: rounding must not build up
-WIDENINGS = 400  # of the stretch of an arc that is looked at: eightfold each, from the smallest double to the largest
+NEAR = 4  # samples that are followed in the first place, for each weight
+DONE, STALE, MORE = range(3)  # why the compiled part stops: at the minimum, for fresh numbers, for its number of steps
+# bias, summed pull of the samples below, score that is rounding, multiplier, first reach of an arc, norm of the weights
+# and of the pulls of all samples
+BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS, NORM = range(7)
+HELD, ASKED, STEPS = range(3)  # samples on the face, now and when their pulls were asked for; steps
 
 
-@jit
+class State(NamedTuple):
+    """The samples that are followed, and where the descent stands, which changes in place."""
+
+    X: np.ndarray  # (n, D)
+    known: np.ndarray  # (3, n) label, pull and margin of each sample
+    table: np.ndarray  # (7, n) what changes of them
+    heap: np.ndarray  # (2, 2n)
+    on: np.ndarray  # (D + 1,) the face
+    basis: np.ndarray  # (D, D)
+    R: np.ndarray  # (D, D)
+    vectors: np.ndarray  # (7, D)
+    numbers: np.ndarray  # (7,) entries BIAS … NORM
+    counts: np.ndarray  # (3,) entries HELD … STEPS
+
+
 def best_bias(scores, y, c, kappa, tie):
     """Return the bias of least loss for scores (n,), and the sample it puts on its margin (-1: a range is best)."""
     kinks = scores - y * kappa  # a sample of class y passes its margin, and the slope grows by c, where b = score - yκ
     order = np.argsort(kinks)
-    slope, total = 0.0, c.sum()
-    for i in range(len(y)):
-        if y[i] < 0:
-            slope -= c[i]
-    for at in range(len(order)):
-        slope += c[order[at]]
-        if slope >= -1e-12 * total:
-            break
-    if abs(slope) <= 1e-12 * total and at + 1 < len(order) and kinks[order[at + 1]] > kinks[order[at]] + tie:
-        return 0.6 * kinks[order[at]] + 0.4 * kinks[order[at + 1]], -1  # the middle would invite ties
-    return kinks[order[at]], order[at]
+    slope, rounding = np.cumsum(c[order]) - c[y < 0].sum(), 1e-12 * c.sum()
+    at = int(np.argmax(slope >= -rounding))
+    here = kinks[order[at]]
+    if abs(slope[at]) <= rounding and at + 1 < len(order) and kinks[order[at + 1]] > here + tie:
+        return 0.6 * here + 0.4 * kinks[order[at + 1]], -1  # the middle would invite ties
+    return here, int(order[at])
 
 
-class Arc(NamedTuple):
-    """What an arc of weights J + along (cos θ - 1) + across sin θ does to the scores of the samples."""
-
-    along: np.ndarray  # (n,) scores of the part of the weights that turns
-    across: np.ndarray  # (n,) scores of the direction it turns to
-    first: np.ndarray  # (n,) where a sample meets its margin, as tan(θ/2): at most twice, infinity where it does not
-    second: np.ndarray
-
-
-@jit
-def crossings(gap, along, across, y, where, tie):
-    """Return the arc with the positive roots t = tan(θ/2) of gap + along (cos θ - 1) + across sin θ = 0.
-
-    All arguments but the last, the rounding of a gap, are (n,) arrays. A sample that stands on its margin without being
-    held there crosses at once where it moves to the other side.
-    """
-    first, second = np.full(len(gap), np.inf), np.full(len(gap), np.inf)
-    for i in range(len(gap)):
-        if where[i] == ON:
-            continue
-        # (gap - 2 along) t² + 2 across t + gap = 0
-        a, b, g = gap[i] - 2.0 * along[i], across[i], gap[i]
-        if abs(g) <= tie:
-            if (y[i] * b > 0.0) == (where[i] == BELOW):
-                first[i] = 1e-16
-            if a * b < 0.0:
-                second[i] = -2.0 * b / a
-            continue
-        disc = b * b - a * g
-        if disc > 0.0:
-            w = -(b + np.copysign(np.sqrt(disc), b))
-            if a * w > 0.0:
-                first[i] = w / a
-            if g * w > 0.0:
-                second[i] = g / w
-    return Arc(along, across, first, second)
-
-
-@jit
-def first_stop(arc, pulls, where, cosine, sine, reach):
-    """Return where the loss along the arc is least, as tan(θ/2), and the sample whose kink it is (-1: it is smooth).
-
-    The loss is const + cosine cos θ + sine sin θ until a sample crosses its margin. Samples that pass change sides in
-    ``where`` (n,). Crossings are sorted up to ``reach`` first, and further only where the loss still falls there.
-    """
-    along, across, first, second = arc
-    lowest = -sine / (np.hypot(sine, cosine) - cosine)
-    low, cap = 0.0, min(lowest, reach)
-    for _ in range(WIDENINGS):
-        near = np.flatnonzero((first > low) & (first <= cap))
-        nearer = np.flatnonzero((second > low) & (second <= cap))
-        at = np.concatenate((first[near], second[nearer]))
-        who = np.concatenate((near, nearer))
-        for i in np.argsort(at):
-            t, sample = at[i], who[i]
-            if lowest <= t:
-                return lowest, -1
-            change = -pulls[sample] if where[sample] == BELOW else pulls[sample]
-            cosine -= change * along[sample]
-            sine -= change * across[sample]
-            where[sample] = ABOVE if where[sample] == BELOW else BELOW
-            cos, sin = (1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t)
-            if sine * cos - cosine * sin >= 0.0:
-                return t, sample
-            room = np.hypot(sine, cosine) - cosine
-            lowest = -sine / room if sine < 0.0 and room > 0.0 else np.inf
-        if lowest <= cap:
-            return lowest, -1
-        if cap == np.inf:
-            return np.inf, -1
-        low, cap = cap, min(lowest, 8.0 * cap)
-    return np.inf, -1
-
-
-class State(NamedTuple):
-    """Where the descent stands; it changes in place."""
-
-    J: np.ndarray  # (D,) weights
-    face: Face
-    where: np.ndarray  # (n,) BELOW, ABOVE or ON
-    scores: np.ndarray  # (n,)
-    force: np.ndarray  # (D,) pull of the samples below
-    pulled: np.ndarray  # (D + 1,) pulls of the samples on the face, as they were last asked for
-    numbers: np.ndarray  # entries BIAS … RADIUS
-    counts: np.ndarray  # entries HELD … FRESH
-
-
-# bias, summed pull of the samples below, score that is rounding, multiplier, first reach of an arc, norm of the weights
-BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS = range(6)
-# samples on the face, now and when their pulls were asked for; steps; whether scores and pulls are up to date
-HELD, ASKED, STEPS, FRESH = range(4)
+def gaps(samples, J, b):
+    """Return by how much each sample (n,) is beyond its margin."""
+    return samples.y * (samples.X @ J - b) - samples.kappa
 
 
 def descend(samples, J, b, start, max_iter):
@@ -145,144 +107,210 @@ def descend(samples, J, b, start, max_iter):
     held, n_iter : int
         Samples on their margins, and steps.
     """
-    state = begin(samples, J, b, start)
-    for _, stop in parallel.pieces(max_iter):
-        if advance(samples, state, stop):
-            break
-    share = np.where(state.where == BELOW, 1.0, 0.0)
-    held, n_iter = int(state.counts[HELD]), int(state.counts[STEPS])
-    known = state.face.on[: min(held, state.counts[ASKED])]
-    share[known] = state.pulled[: len(known)] / samples.pulls[known]
-    return state.J, state.numbers[BIAS], state.numbers[MULTIPLIER], share, held, n_iter
-
-
-@jit
-def begin(samples, J, b, start):
-    """Return the state at a point of the sphere near J (D,), with samples of ``start`` on their margins."""
     n, D = samples.X.shape
-    radius = np.sqrt(J @ J)
-    face, m = Face(np.zeros(D + 1, np.int64), np.zeros((D, D)), np.zeros((D, D))), 0
-    for sample in start:
-        if m < D and join(samples.X, face, m, sample):
-            m += 1
-    landed = False
-    while m > 1 and not landed:
-        J, landed = land(samples, face, m, J, radius)
-        if not landed:
-            m //= 2
-    if landed:
+    face, vectors, numbers, counts = begin(samples, J, b, start)
+    few = NEAR * D
+    while True:
+        gap, on = gaps(samples, vectors[WEIGHTS], numbers[BIAS]), face.on[: counts[HELD]]
+        rows = near(gap, on, few)
+        share = (gap < 0.0).astype(float)
+        share[rows] = 0.0  # of those that are not followed
+        on[:] = np.searchsorted(rows, on)
+        some = samples if len(rows) == n else Samples(*(part[rows] for part in samples))
+        state = State(
+            some.X, np.stack(some[1:]), np.zeros((7, len(rows))), np.empty((2, 2 * len(rows))), *face, vectors, numbers,
+            counts,
+        )  # fmt: skip
+        others = share * samples.pulls
+        outer = None if len(rows) == n else np.append(others @ samples.X, others.sum())
+        outcome = run(state, outer, max_iter)
+        moved = (gaps(samples, vectors[WEIGHTS], numbers[BIAS]) < 0.0) != (share > 0.0)
+        moved[rows] = False
+        share[rows] = shares(state)
+        on = face.on[: counts[HELD]]
+        on[:] = rows[on]
+        if outer is None or outcome == MORE or (outcome == DONE and not moved.any()):
+            J, b, multiplier = vectors[WEIGHTS], numbers[BIAS], numbers[MULTIPLIER]
+            return J, b, multiplier, share, int(counts[HELD]), int(counts[STEPS])
+        few = 4 * few if outcome == DONE else n
+
+
+def near(gap, on, few):
+    """Return the few samples that are nearest to their margins by the gaps (n,), and those on the face, in order.
+
+    Where no sample holds the bias, all of them decide on it.
+    """
+    if few >= len(gap) or len(on) == 0:
+        return np.arange(len(gap))
+    return np.union1d(np.argpartition(np.abs(gap), few)[:few], on)
+
+
+def begin(samples, J, b, start):
+    """Return face, vectors, numbers and counts at a point near J (D,), with samples of ``start`` on their margins."""
+    D, radius = len(J), np.linalg.norm(J)
+    face, vectors = empty_face(D), np.zeros((7, D))
+    m, landed = hold(samples.X, face, start), None
+    while m > 1 and landed is None:
+        landed = land(samples, face, m, J, radius)
+        m = m // 2 if landed is None else m
+    if landed is not None:
         lead = face.on[0]
-        b = samples.X[lead] @ J - samples.y[lead] * samples.kappa[lead]
-    else:
-        m = 0
-    numbers, counts = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius]), np.array([m, m, 0, 0])
-    return State(J.copy(), face, np.zeros(n, np.int8), np.empty(n), np.zeros(D), np.zeros(D + 1), numbers, counts)
+        J, b = landed, samples.X[lead] @ landed - samples.y[lead] * samples.kappa[lead]
+    vectors[WEIGHTS] = J
+    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, np.linalg.norm(samples.pulls)])
+    return face, vectors, numbers, np.array([0 if landed is None else m, 0, 0])
 
 
-@jit
-def advance(samples, state, max_iter):
-    """Descend until no sample wants to leave the face, or that many steps are made in all; True where it is done."""
-    X, D = samples.X, samples.X.shape[1]
-    numbers, counts = state.numbers, state.counts
-    norm = np.sqrt(samples.pulls @ samples.pulls)
-    while counts[STEPS] < max_iter:
-        counts[STEPS] += 1
-        if not counts[FRESH] or counts[STEPS] % REFRESH == 0:
-            refresh(samples, state)
-        m = counts[HELD]
-        anchor = X[state.face.on[0]] if m > 0 else np.zeros(D)
-        pull = state.force - numbers[BALANCE] * anchor
-        way = directions(state.J, pull, state.face.basis, max(m - 1, 0))
-        _, size, numbers[MULTIPLIER], _, strength = way
-        if m < D and size > 1e-9 * numbers[RADIUS] and strength > 1e-11 * norm:
-            passed = follow(samples, state, way, anchor)
-            m = counts[HELD]
-            # the pull has changed, or a bias that no sample holds: look again for the best point of the face
-            if passed or (m == 0 and abs(numbers[BALANCE]) > 1e-12 * norm):
-                counts[FRESH] = m > 0
-                continue
-            pull = state.force - numbers[BALANCE] * anchor
-            free, _ = orthogonal(state.J, state.face.basis, max(m - 1, 0))
-            numbers[MULTIPLIER] = (pull @ free) / (free @ free)
-        if m == 0 or not release(samples, state, pull):
-            return True
-    return False
+def run(state, outer, max_iter):
+    """Descend until the minimum or for that many steps in all, and return why it stops.
+
+    ``outer`` (D + 1,) is what samples that are not followed add to the pull, and to its sum; None where there are none.
+    Where there are, it stops too when no sample is left to hold the bias.
+    """
+    counts = state.counts
+    refresh(state, outer, True)
+    while counts[STEPS] < max_iter:  # a few steps to a call, so that Ctrl-C is heard
+        outcome = advance(state, min(max_iter, int(counts[STEPS]) + REFRESH))
+        if outcome == DONE or (outcome == STALE and outer is not None):
+            return outcome
+        refresh(state, outer, outcome == STALE)
+    return MORE
 
 
-@jit
-def refresh(samples, state):
-    """Compute the scores and the pull of the samples below anew, and the best bias where no sample holds it."""
-    X, y, pulls, kappa = samples
-    face, where, numbers, counts = state.face, state.where, state.numbers, state.counts
-    scores = X @ state.J
-    state.scores[:] = scores
+def refresh(state, outer, sides):
+    """Compute the scores and the pull of the samples below anew, and on request on which sides samples are.
+
+    Where no sample holds the bias, it becomes the best one.
+    """
+    X, (y, pulls, kappa), on = state.X, state.known, state.on
+    vectors, numbers, counts = state.vectors, state.numbers, state.counts
+    J, where, scores = vectors[WEIGHTS], state.table[WHERE], state.table[SCORE]
+    scores[:] = X @ J
     numbers[ROUNDING] = TIE * (np.abs(scores).max() + kappa[0])
-    if counts[HELD] == 0:
+    if counts[HELD] > 0:
+        numbers[BIAS] = scores[on[0]] - y[on[0]] * kappa[on[0]]
+    else:
         numbers[BIAS], sample = best_bias(scores, y, y * pulls, kappa, numbers[ROUNDING])
-        counts[HELD] = 1 if sample >= 0 and join(X, face, 0, sample) else 0
-        counts[FRESH] = 0
-    if not counts[FRESH]:
+        if sample >= 0:
+            on[0], counts[HELD] = sample, 1
+    if sides:
         where[:] = np.where(y * (scores - numbers[BIAS]) < kappa, BELOW, ABOVE)
-        where[face.on[: counts[HELD]]] = ON
-    below_pulls = np.where(where == BELOW, pulls, 0.0)
-    state.force[:] = below_pulls @ X
-    numbers[BALANCE], counts[FRESH] = below_pulls.sum(), 1
+        where[on[: counts[HELD]]] = ON
+    below = np.where(where == BELOW, pulls, 0.0)
+    vectors[FORCE], numbers[BALANCE] = below @ X, below.sum()
+    if outer is not None:
+        vectors[FORCE] += outer[:-1]
+        numbers[BALANCE] += outer[-1]
+    vectors[FREE] = free_part(J, state.basis[: max(counts[HELD] - 1, 0)])
+
+
+def shares(state):
+    """Return what part of its weight each of the samples that are followed pulls with."""
+    share = np.where(state.table[WHERE] == BELOW, 1.0, 0.0)
+    known = state.on[: min(state.counts[HELD], state.counts[ASKED])]
+    share[known] = state.vectors[PULLED, : len(known)] / state.known[PULLS, known]
+    return share
 
 
 @jit
-def follow(samples, state, way, anchor):
+def advance(state, stop):
+    """Make steps until no sample wants to leave the face (DONE), or no sample holds the bias (STALE), or ``stop``."""
+    counts, numbers, vectors = state.counts, state.numbers, state.vectors
+    pull, free, norm = vectors[PULL], vectors[FREE], numbers[NORM]
+    while counts[STEPS] < stop:
+        counts[STEPS] += 1
+        for j in range(pull.shape[0]):
+            pull[j] = vectors[FORCE, j]
+        if counts[HELD] > 0:
+            add(pull, -numbers[BALANCE], state.X[state.on[0]])
+        size, multiplier, strength = directions(vectors, state.basis, max(counts[HELD] - 1, 0))
+        numbers[MULTIPLIER] = multiplier
+        if counts[HELD] < pull.shape[0] and size > 1e-9 * numbers[RADIUS] and strength > 1e-11 * norm:
+            passed = follow(state, -multiplier * size * size, -strength * size)
+            # the pull has changed, or a bias that no sample holds: look again for the best point of the face
+            if counts[HELD] == 0 and (passed or abs(numbers[BALANCE]) > 1e-12 * norm):
+                return STALE
+            if passed:
+                continue
+            numbers[MULTIPLIER] = dot(pull, free) / dot(free, free)
+        if counts[HELD] == 0 or not release(state):
+            return DONE
+        if counts[HELD] == 0:
+            return STALE
+    return MORE
+
+
+@jit
+def follow(state, cosine, sine):
     """Turn the weights to the best point of an arc, and hold the sample whose kink it is; True where samples passed."""
-    X, y, pulls, kappa = samples
-    J, face, where, scores = state.J, state.face, state.where, state.scores
-    numbers, m = state.numbers, state.counts[HELD]
-    free, size, multiplier, turn, strength = way
-    along, across = X @ free - anchor @ free, X @ turn - anchor @ turn
-    arc = crossings(scores - numbers[BIAS] - y * kappa, along, across, y, where, numbers[ROUNDING])
-    before = where.copy()
-    t, sample = first_stop(arc, pulls, where, -multiplier * size * size, -strength * size, numbers[REACH])
+    X, known, table, vectors, numbers = state.X, state.known, state.table, state.vectors, state.numbers
+    m = state.counts[HELD]
+    for i in range(table.shape[1]):
+        table[BEFORE, i] = table[WHERE, i]
+    spread(X, vectors, table)
+    lead = state.on[0] if m > 0 else -1
+    along, across = crossings(known, table, numbers[BIAS], lead, numbers[ROUNDING])
+    t, sample = first_stop(known, table, state.heap, cosine, sine, numbers[REACH])
     numbers[REACH] = 4.0 * t if t < 1e6 else 1e-2
     cos, sin = (2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)) if t < np.inf else (-1.0, 0.0)
-    # free may be J itself: it is read for the last time here
-    scores += (cos - 1.0) * (along + anchor @ free) + sin * (across + anchor @ turn)
-    J[:] = J + (cos - 1.0) * free + sin * turn
-    if m == 0:
-        J *= numbers[RADIUS] / np.sqrt(J @ J)
-    else:
-        numbers[BIAS] = anchor @ J - y[face.on[0]] * kappa[face.on[0]]
-    passed = np.flatnonzero(where != before)
-    for i in passed:
-        add_pull(samples, state, i, 1.0 if where[i] == BELOW else -1.0)
-    if sample >= 0 and join(X, face, m, sample):
+    turned(vectors, cos, sin, numbers[RADIUS] if m == 0 else 0.0)
+    numbers[BIAS] += (cos - 1.0) * along + sin * across
+    passed = sample >= 0
+    for i in range(table.shape[1]):
+        table[SCORE, i] += (cos - 1.0) * (table[ALONG, i] + along) + sin * (table[ACROSS, i] + across)
+        if table[WHERE, i] != table[BEFORE, i]:
+            add_pull(X, known, vectors, numbers, i, 1.0 if table[WHERE, i] == BELOW else -1.0)
+            passed = True
+    if sample >= 0 and join(X, state.on, state.basis, state.R, m, sample):
         state.counts[HELD] += 1
-        if where[sample] == BELOW:
-            add_pull(samples, state, sample, -1.0)
-        where[sample] = ON
-    return len(passed) > 0
+        if table[WHERE, sample] == BELOW:
+            add_pull(X, known, vectors, numbers, sample, -1.0)
+        table[WHERE, sample] = ON
+        if m > 0:
+            row = state.basis[m - 1]
+            add(vectors[FREE], -dot(row, vectors[FREE]), row)
+    return passed
 
 
 @jit
-def release(samples, state, pull):
+def turned(vectors, cos, sin, radius):
+    """Turn the weights along an arc; where they are free altogether, keep them at this radius (0: they are not)."""
+    J, free, turn = vectors[WEIGHTS], vectors[FREE], vectors[TURN]
+    for j in range(J.shape[0]):
+        moved = cos * free[j] + sin * turn[j]
+        J[j] += moved - free[j]
+        free[j] = moved
+    if radius > 0.0:
+        scale(J, radius / np.sqrt(dot(J, J)))
+        for j in range(J.shape[0]):
+            free[j] = J[j]
+
+
+@jit
+def release(state):
     """Let the sample go whose multiplier is furthest outside [0, 1]; False where there is none."""
-    face, m = state.face, state.counts[HELD]
-    pulled = held_pulls(state.J, pull, state.numbers[BALANCE], state.numbers[MULTIPLIER], face, m)
+    vectors, numbers, basis, on, m = state.vectors, state.numbers, state.basis, state.on, state.counts[HELD]
+    J, parts = vectors[WEIGHTS], vectors[PARTS]
+    for i in range(m - 1):
+        parts[i] = numbers[MULTIPLIER] * dot(basis[i], J) - parts[i]
+    held_pulls(parts, numbers[BALANCE], state.R, m, vectors[PULLED])
     state.counts[ASKED] = m
-    state.pulled[:m] = pulled
-    worst, below = worst_of(pulled, samples.pulls, face.on)
+    worst, below = worst_of(vectors[PULLED], state.known[PULLS], on, m)
     if worst < 0:
         return False
-    sample = face.on[worst]
-    leave(face, m, worst)
+    sample = on[worst]
+    leave(on, basis, state.R, m, worst)
     state.counts[HELD] = m - 1
-    state.counts[FRESH] = m > 1
-    state.where[sample] = BELOW if below else ABOVE
+    if m > 1:  # one more direction is free
+        add(vectors[FREE], dot(basis[m - 2], J), basis[m - 2])
+    state.table[WHERE, sample] = BELOW if below else ABOVE
     if below:
-        add_pull(samples, state, sample, 1.0)
+        add_pull(state.X, state.known, vectors, numbers, sample, 1.0)
     return True
 
 
 @jit
-def add_pull(samples, state, sample, sign):
+def add_pull(X, known, vectors, numbers, sample, sign):
     """Add the pull of a sample to that of the samples below, or take it off."""
-    force, pull = state.force, sign * samples.pulls[sample]
-    force += pull * samples.X[sample]
-    state.numbers[BALANCE] += pull
+    add(vectors[FORCE], sign * known[PULLS, sample], X[sample])
+    numbers[BALANCE] += sign * known[PULLS, sample]

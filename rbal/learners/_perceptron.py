@@ -1,9 +1,8 @@
 r"""The spherical perceptron: min Σ c (κ - u)₊ with u = y (x·J - b) over ‖J‖ = radius.
 
-Two steps get there. A splitting (ADMM) with the margins as the split variable guesses which samples lie on the margin:
-its weight step is a least-squares problem on a sphere, one secular equation in the eigenbasis of the centred Gram
-matrix. Then the exact descent of :mod:`rbal.learners._descent` takes over, until the optimality conditions hold to
-rounding, whatever the sign of the multiplier.
+Two steps get there. The splitting of :mod:`rbal.learners._splitting` guesses which samples lie on the margin. Then the
+exact descent of :mod:`rbal.learners._descent` takes over, until the optimality conditions hold to rounding, whatever
+the sign of the multiplier.
 """
 
 import warnings
@@ -17,19 +16,9 @@ from .._support import parallel
 from .._support.gauss import jit
 from ._descent import descend
 from ._faces import Samples
+from ._splitting import split
 
-SPLITTING_BLOCK = 10  # steps of the splitting between two looks at which samples lie on the margin
-SPLITTING_BLOCKS = 30
-SPLITTING_BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
-
-
-class Axes(NamedTuple):
-    """Principal axes of the samples."""
-
-    mean: np.ndarray  # (D,) of the samples
-    gram: np.ndarray  # (D,) eigenvalues of the centred Gram matrix XᵀX, ascending
-    basis: np.ndarray  # (D, D) its eigenvectors, as columns
 
 
 class Draws(NamedTuple):
@@ -68,9 +57,12 @@ class Problem:
         """Return weights in the coordinates of the features."""
         return J if self.frame is None else self.frame @ J
 
-    def solve(self, tol, max_iter):
-        """Return weights, bias, multiplier, violation of the optimality conditions, and number of steps."""
-        J, b, on = self.split()
+    def solve(self, tol, max_iter, start=None):
+        """Return weights, bias, multiplier, violation of the optimality conditions, and number of steps.
+
+        ``start`` is a solution to begin at, as :meth:`beside` takes it; by default a splitting finds a beginning.
+        """
+        J, b, on = self.split() if start is None else self.beside(*start)
         if self.objective(J, b) == 0.0:
             return J, b, 0.0, 0.0, 1
         patience = 20 * (len(J) + 10)  # steps before the descent is taken to run in a circle
@@ -90,30 +82,28 @@ class Problem:
 
     def split(self):
         """Return approximate weights and bias, and the samples that lie on their margin there, the closest first."""
-        mean = self.X.mean(axis=0)
-        centred = self.X - mean
-        gram, basis = np.linalg.eigh(centred.T @ centred)
-        axes = Axes(mean, np.maximum(gram, 0.0), np.ascontiguousarray(basis))
-        J, b = self.start(basis[:, -1])
-        u, dual = np.maximum(self.margins(J, b), self.kappa), np.zeros(len(self.y))
-        on, samples = np.zeros(len(self.y), bool), self.samples
-        for block in range(SPLITTING_BLOCKS):
-            before = on
-            J, b = splitting(samples, axes, self.radius, u, dual, SPLITTING_BLOCK)
-            on = u == self.kappa
-            # What is left costs the descent one step a sample.
-            if np.sum(on != before) <= 0.1 * len(J) or self.objective(J, b) == 0.0:
-                break
-            if block + 1 >= SPLITTING_BLOCKS_CORNER and J @ ((self.y * dual) @ self.X) > 0.0:
-                break
-        on = np.flatnonzero(on)
+        J, b = self.start()
+        J, b, on = split(self.samples, self.radius, J, b)
         return J, b, on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
 
-    def start(self, otherwise):
+    def beside(self, J, b, kappa):
+        """Return a solution for margin ``kappa`` in these coordinates, and the samples that lie on their margins there.
+
+        Its weights J are in the coordinates of the features; what lies outside the span of the samples counts as one.
+        """
+        if self.frame is not None:
+            outside = np.linalg.norm(J - self.frame[:, :-1] @ (self.frame[:, :-1].T @ J))
+            J = np.append(self.frame[:, :-1].T @ J, outside)
+        J = J * (self.radius / np.linalg.norm(J))
+        off = np.abs(self.margins(J, b) - kappa)
+        on = np.flatnonzero(off <= 1e-9 * (1.0 + kappa))
+        return J, b, on[np.argsort(off[on])]
+
+    def start(self):
         """Return weights along the difference of the weighted class means, and the median of their scores as bias."""
         pull = self.X.T @ (self.c * self.y / np.where(self.y > 0, self.c[self.y > 0].sum(), self.c[self.y < 0].sum()))
         size = np.linalg.norm(pull)
-        J = self.radius * (pull / size if size > 0 else otherwise)
+        J = self.radius * (pull / size if size > 0 else np.eye(len(pull))[0])
         return J, float(np.median(self.X @ J))
 
     def descend(self, J, b, on, max_iter):
@@ -194,73 +184,6 @@ def merge_repeated(X, y, c):
         return X, y, c
     rows, index = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy(), np.bincount(index.ravel(), c)
-
-
-@jit
-def splitting(samples, axes, radius, u, dual, steps):
-    """Make steps of ADMM, and return weights and bias: weights fit the split margins u (n,), which then lower the loss.
-
-    The split margins and their dual variables (n,) change in place.
-    """
-    X, y, pulls, kappa = samples
-    c = y * pulls
-    reach = c / c.mean()
-    J, b = np.zeros(X.shape[1]), 0.0
-    for _ in range(steps):
-        target = y * (u - dual)
-        middle = target.mean()
-        h = ((target - middle) @ X) @ axes.basis
-        J = axes.basis @ sphere_least_squares(axes.gram, h, radius)
-        b = axes.mean @ J - middle
-        scores = X @ J
-        for i in range(len(y)):
-            moved = 1.6 * y[i] * (scores[i] - b) - 0.6 * u[i] + dual[i]
-            if moved >= kappa[i]:
-                u[i] = moved
-            elif moved >= kappa[i] - reach[i]:
-                u[i] = kappa[i]
-            else:
-                u[i] = moved + reach[i]
-            dual[i] = moved - u[i]
-    return J, b
-
-
-@jit
-def sphere_least_squares(gram, h, radius):
-    """Minimise ½ Σ gram a² - h·a over ‖a‖ = radius, by the secular equation Σ h²/(gram + μ)² = radius²; all are (D,).
-
-    The norm falls in μ > -min(gram), and its inverse is nearly linear there. Where even the smallest μ leaves the
-    norm short (the pull has no component along the softest directions), the rest goes along the softest one.
-    """
-    soft = gram - gram[0]
-    size = np.sqrt(h @ h)
-    a = np.zeros_like(h)
-    if size == 0.0:
-        a[0] = radius
-        return a
-    low, high = 0.0, size / radius
-    nu = high
-    for _ in range(100):
-        a = h / (soft + nu)
-        norm = np.sqrt(a @ a)
-        if abs(norm / radius - 1.0) <= 1e-14:
-            break
-        if norm > radius:
-            low = nu
-        else:
-            high = nu
-        slope = -np.sum(a * a / (soft + nu)) / norm
-        new = nu + norm / slope * (1.0 - norm / radius)
-        if not low < new < high:
-            new = 0.5 * (low + high) if low > 0.0 else 0.01 * high
-        if new < 1e-14 * max(gram[-1], 1e-300):
-            a = np.where(soft > 0.0, h / np.where(soft > 0.0, soft, 1.0), 0.0)
-            missing = radius**2 - a @ a
-            if missing > 0.0:
-                a[0] = np.copysign(np.sqrt(missing), h[0]) if h[0] != 0.0 else np.sqrt(missing)
-                return a
-        nu = new
-    return a
 
 
 @jit

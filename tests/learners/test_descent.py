@@ -1,16 +1,25 @@
 """The pieces of the exact descent, each against the obvious way; run with and without the compiler."""
 
+import functools
+
 import naive
+import numba
 import numpy as np
 import pytest
 
+from rbal.learners import _arcs as arcs
 from rbal.learners import _descent as descent
 from rbal.learners import _faces as faces
-from rbal.learners._perceptron import Axes, Draws, Problem, merge_repeated, sphere_least_squares, splitting, walk
+from rbal.learners import _splitting as splitting
+from rbal.learners._faces import empty_face
+from rbal.learners._perceptron import Draws, Problem, merge_repeated, walk
+from rbal.learners._splitting import Splitting
 
 
-def empty_face(D):
-    return faces.Face(np.zeros(D + 1, np.int64), np.zeros((D, D)), np.zeros((D, D)))
+@functools.cache
+def from_python(function):
+    """A compiled function that only compiled ones can call, as one that Python can."""
+    return numba.njit(lambda *args: function(*args)) if hasattr(function, "py_func") else function
 
 
 def differences(X, on, m):
@@ -27,12 +36,12 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
     for _ in range(60):
         if m < D and (m < 2 or rng.random() < 0.6):
             sample = int(rng.choice(np.setdiff1d(np.arange(n), on[:m])))
-            assert faces.join(X, face, m, sample)
+            assert from_python(faces.join)(X, *face, m, sample)
             m += 1
         else:
             gone = int(rng.integers(m))
             left = np.delete(on[:m], gone)
-            faces.leave(face, m, gone)
+            from_python(faces.leave)(*face, m, gone)
             m -= 1
             np.testing.assert_array_equal(on[:m], left)
         if m > 1:
@@ -43,10 +52,26 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
 
 def test_a_sample_in_the_span_of_the_others_cannot_join():
     X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])
-    face = empty_face(2)
-    assert faces.join(X, face, 0, 0)
-    assert faces.join(X, face, 1, 1)
-    assert not faces.join(X, face, 2, 2)
+    face, join = empty_face(2), from_python(faces.join)
+    assert join(X, *face, 0, 0)
+    assert join(X, *face, 1, 1)
+    assert not join(X, *face, 2, 2)
+
+
+def test_samples_held_at_once_are_those_that_join_one_by_one():
+    rng = np.random.default_rng(5)
+    D, n = 9, 30
+    X = rng.normal(size=(n, D))
+    X[4] = 0.5 * (X[0] + X[2])  # cannot be held together with these two
+    one_by_one, at_once, m = empty_face(D), empty_face(D), 0
+    for sample in range(7):
+        m += from_python(faces.join)(X, *one_by_one, m, sample)
+    assert faces.hold(X, at_once, np.arange(7)) == m == 6
+    k = m - 1
+    np.testing.assert_array_equal(at_once.on[:m], one_by_one.on[:m])
+    signs = np.sign(np.diag(at_once.R[:k, :k]))  # the same up to the signs of rows
+    np.testing.assert_allclose(signs[:, None] * at_once.R[:k, :k], np.triu(one_by_one.R[:k, :k]), atol=1e-12)
+    np.testing.assert_allclose(signs[:, None] * at_once.basis[:k], one_by_one.basis[:k], atol=1e-12)
 
 
 @pytest.fixture
@@ -57,58 +82,105 @@ def held():
     y, c = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.random(n) + 0.5
     samples = faces.Samples(rng.normal(size=(n, D)), y, c * y, np.full(n, 0.3))
     face = empty_face(D)
-    for k in range(m):
-        assert faces.join(samples.X, face, k, 3 * k)
+    assert faces.hold(samples.X, face, 3 * np.arange(m)) == m
     return samples, face, m, 4.0 * rng.normal(size=D), rng.normal(size=D)
 
 
 def test_landing_against_its_twin(held):
     samples, face, m, J, _ = held
-    found, landed = faces.land(samples, face, m, J, np.linalg.norm(J))
-    assert landed
+    found = faces.land(samples, face, m, J, np.linalg.norm(J))
     expected = naive.landing(samples.X, samples.y, samples.kappa, face.on[:m], J)
     np.testing.assert_allclose(found, expected, atol=1e-10)
     on = face.on[:m]
     b = samples.X[on] @ found - samples.y[on] * samples.kappa[on]  # one bias puts all on their margins
     np.testing.assert_allclose(b, b[0], atol=1e-10)
-    assert not faces.land(samples, face, m, J, 1e-3)[1]  # a sphere that the face does not meet
+    assert faces.land(samples, face, m, J, 1e-3) is None  # a sphere that the face does not meet
 
 
 def test_turn_on_a_face_against_its_twin(held):
     samples, face, m, J, pull = held
-    expected = naive.turning(differences(samples.X, face.on, m), J, pull)
-    for found, twin in zip(faces.directions(J, pull, face.basis, m - 1), expected, strict=True):
-        np.testing.assert_allclose(found, twin, rtol=1e-10, atol=1e-10)
+    free, size, multiplier, turn, strength = naive.turning(differences(samples.X, face.on, m), J, pull)
+    vectors = np.zeros((7, len(J)))
+    vectors[arcs.FREE], vectors[arcs.PULL] = faces.free_part(J, face.basis[: m - 1]), pull
+    np.testing.assert_allclose(vectors[arcs.FREE], free, rtol=1e-10, atol=1e-10)
+    numbers = from_python(arcs.directions)(vectors, face.basis, m - 1)
+    np.testing.assert_allclose(numbers, (size, multiplier, strength), rtol=1e-10)
+    np.testing.assert_allclose(vectors[arcs.TURN], turn, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(vectors[arcs.PARTS, : m - 1], face.basis[: m - 1] @ pull, rtol=1e-10, atol=1e-12)
 
 
 def test_pulls_on_a_face_balance_the_rest(held):
     samples, face, m, J, pull = held
-    found = faces.held_pulls(J, pull, 0.7, 0.2, face, m)
+    found = np.empty(m)
+    from_python(faces.held_pulls)(face.basis[: m - 1] @ (0.2 * J - pull), 0.7, face.R, m, found)
     _, along = naive.split_by(differences(samples.X, face.on, m), 0.2 * J - pull)
     np.testing.assert_allclose(found[1:], along, rtol=1e-9)
     assert found.sum() == pytest.approx(-0.7)
     shares = found / samples.pulls[face.on[:m]]
     outside = np.maximum(shares - 1.0, -shares)
-    worst, above = faces.worst_of(found, samples.pulls, face.on)
+    worst, above = from_python(faces.worst_of)(found, samples.pulls, face.on, m)
     assert outside.max() > 0.0
     assert worst == np.argmax(outside)
     assert above == (shares[worst] > 1.0)
-    assert faces.worst_of(0.5 * samples.pulls[face.on[:m]], samples.pulls, face.on) == (-1, False)
+    half = 0.5 * samples.pulls[face.on[:m]]
+    assert from_python(faces.worst_of)(half, samples.pulls, face.on, m) == (-1, False)
 
 
 def test_splitting_against_its_twin():
     rng = np.random.default_rng(12)
     y, c = np.repeat([1.0, -1.0], [12, 28]), rng.random(40) + 0.5
     X = rng.normal(size=(40, 5)) + 0.2 * y[:, None]
-    kappa, u, dual = np.full(40, 0.8), rng.normal(size=40), 0.1 * rng.normal(size=40)
-    expected = naive.admm(X, y, c, kappa, 2.0, u, dual, 4)
-    centred = X - X.mean(axis=0)
-    gram, basis = np.linalg.eigh(centred.T @ centred)
-    axes = Axes(X.mean(axis=0), gram, np.ascontiguousarray(basis))
-    found = splitting(faces.Samples(X, y, c * y, kappa), axes, 2.0, u, dual, 4)
-    for ours, twin in zip((*found, u, dual), expected, strict=True):
-        np.testing.assert_allclose(ours, twin, atol=1e-9)
-    assert 0 < np.sum(u == kappa) < 40
+    kappa, J = np.full(40, 0.8), rng.normal(size=5)
+    J *= 2.0 / np.linalg.norm(J)
+    state = Splitting(faces.Samples(X, y, c * y, kappa), 2.0, J, 0.1)
+    expected = naive.admm(X, y, c, kappa, 2.0, np.maximum(y * (X @ J - 0.1), kappa), np.zeros(40), 4)
+    for _ in range(4):
+        state.factorise(1e-7)
+        state.run(1)
+    for ours, twin in zip((*state.weights(), *state.table), expected, strict=True):
+        np.testing.assert_allclose(ours, twin, atol=2e-5)  # single precision
+    on = state.table[splitting.SPLIT] == state.known[splitting.MARGIN]
+    assert 0 < np.sum(on) < 40
+
+
+@pytest.mark.parametrize("column", [None, 3], ids=["all vary", "one does not"])
+def test_weight_step_of_the_splitting_against_brute_force(column):
+    rng = np.random.default_rng(6)
+    X, y = rng.normal(size=(30, 4)) * [1.0, 0.5, 0.1, 2.0], np.repeat([1.0, -1.0], 15)
+    if column is not None:
+        X[:, column] = 0.7
+    samples = faces.Samples(X, y, y, np.full(30, 0.5))
+    for radius in (0.1, 2.0, 300.0):
+        state = Splitting(samples, radius, np.full(4, 0.5 * radius), 0.0)
+        state.factorise()
+        h, G = state.vectors[splitting.PULL].astype(float), state.gram
+        from_python(splitting.fit_weights)(state.vectors, state.factor, state.numbers)
+        a = state.vectors[splitting.WEIGHTS].astype(float)
+        assert np.linalg.norm(a) == pytest.approx(radius, rel=1e-5)
+        trials = rng.normal(size=(100_000, 4))
+        trials *= radius / np.linalg.norm(trials, axis=1, keepdims=True)
+        best = np.min(0.5 * np.einsum("ij,jk,ik->i", trials, G, trials) - trials @ h)
+        ours = 0.5 * a @ G @ a - h @ a
+        assert ours <= best + 1e-3 * (abs(best) + radius * np.linalg.norm(h))
+
+
+def test_descent_of_few_samples_is_that_of_all(monkeypatch):
+    rng = np.random.default_rng(14)
+    n, D = 400, 8
+    y = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    samples = faces.Samples(rng.normal(size=(n, D)) + 0.3 * y[:, None], y, y, np.full(n, 1.0))
+    J = rng.normal(size=D)
+    J *= 0.5 / np.linalg.norm(J)
+    start = np.argsort(np.abs(descent.gaps(samples, J, 0.0)))[:3]
+    found = []
+    for near in (1, 2, n):  # the fewer, the more often others move to the other side
+        monkeypatch.setattr(descent, "NEAR", near)
+        found.append(descent.descend(samples, J, 0.0, start, 2000))
+    assert found[2][2] > 0.0  # there is one minimum
+    for few in found[:2]:
+        np.testing.assert_allclose(few[0], found[2][0], atol=1e-9)
+        assert few[1] == pytest.approx(found[2][1], abs=1e-9)
+        np.testing.assert_allclose(few[3], found[2][3], atol=1e-6)
 
 
 def test_walk_against_its_twin():
@@ -141,15 +213,27 @@ def test_best_bias_against_all_candidates(seed):
         assert y[sample] * (scores[sample] - b) == pytest.approx(kappa[sample], abs=1e-12)
 
 
+def cross(gap, along, across, where, y=1.0):
+    """What is known of samples with margin 0 and gaps (n,), and their table with the crossings of an arc."""
+    known, table = np.zeros((3, len(gap))), np.zeros((7, len(gap)))
+    known[arcs.LABEL] = y
+    table[[arcs.SCORE, arcs.ALONG, arcs.ACROSS, arcs.WHERE]] = gap, along, across, where
+    from_python(arcs.crossings)(known, table, 0.0, -1, 1e-13)
+    return known, table
+
+
 def test_crossings_are_where_the_margin_is_met():
     rng = np.random.default_rng(0)
     n = 200
     gap, along, across = rng.normal(size=(3, n))
-    y, where = np.ones(n), np.where(gap < 0.0, descent.BELOW, descent.ABOVE).astype(np.int8)
-    _, _, first, second = descent.crossings(gap, along, across, y, where, 1e-13)
+    where = np.where(gap < 0.0, arcs.BELOW, arcs.ABOVE)
+    where[7] = arcs.ON
+    first, second = cross(gap, along, across, where)[1][[arcs.FIRST, arcs.SECOND]]
+    assert np.isinf(first[7])
     angles = np.linspace(0.0, np.pi, 20_001)[:-1, None]
     path = gap + along * (np.cos(angles) - 1.0) + across * np.sin(angles)
     changes = np.sum(np.diff(np.sign(path), axis=0) != 0, axis=0)
+    changes[7] = 0
     np.testing.assert_array_equal(np.isfinite(first).astype(int) + np.isfinite(second), changes)
     for roots in (first, second):
         i = np.flatnonzero(np.isfinite(roots))
@@ -158,13 +242,34 @@ def test_crossings_are_where_the_margin_is_met():
         np.testing.assert_allclose(at, 0.0, atol=1e-9)
 
 
+def test_scores_along_an_arc():
+    rng = np.random.default_rng(1)
+    X, vectors, table = rng.normal(size=(9, 6)), rng.normal(size=(7, 6)), np.zeros((7, 9))
+    from_python(arcs.spread)(X, vectors, table)
+    np.testing.assert_allclose(table[arcs.ALONG], X @ vectors[arcs.FREE])
+    np.testing.assert_allclose(table[arcs.ACROSS], X @ vectors[arcs.TURN])
+
+
 def test_a_sample_on_its_margin_crosses_at_once_or_not():
-    gap, along = np.zeros(2), np.zeros(2)
-    across, y = np.array([1.0, -1.0]), np.ones(2)
-    where = np.full(2, descent.BELOW, np.int8)
-    first = descent.crossings(gap, along, across, y, where, 1e-13).first
+    first = cross(np.zeros(2), np.zeros(2), np.array([1.0, -1.0]), np.full(2, arcs.BELOW))[1][arcs.FIRST]
     assert 0.0 < first[0] < 1e-12  # below, and moving up
     assert np.isinf(first[1])
+
+
+def test_crossings_come_from_the_heap_in_order():
+    rng = np.random.default_rng(3)
+    table, heap = np.zeros((7, 50)), np.zeros((2, 100))
+    table[arcs.FIRST], table[arcs.SECOND] = rng.exponential(size=(2, 50))
+    table[arcs.SECOND, ::3] = np.inf
+    n = from_python(arcs.gather)(table, heap, 0.2, 1.5)
+    roots = np.sort(table[[arcs.FIRST, arcs.SECOND]].ravel())
+    expected = roots[(roots > 0.2) & (roots <= 1.5)]
+    assert n == len(expected)
+    for left, t in zip(range(n - 1, -1, -1), expected, strict=True):
+        assert heap[arcs.AT, 0] == t
+        assert t in table[[arcs.FIRST, arcs.SECOND], int(heap[arcs.WHO, 0])]
+        heap[:, 0] = heap[:, left]
+        from_python(arcs.sift)(heap, 0, left)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -174,13 +279,16 @@ def test_first_stop_is_the_first_minimum_along_the_arc(seed):
     base, along, across = 0.3 * rng.normal(size=(3, n))
     y, c, kappa = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.random(n) + 0.2, 0.2
     start = y * (base + along)
-    where = np.where(start < kappa, descent.BELOW, descent.ABOVE).astype(np.int8)
-    below = where == descent.BELOW
+    where = np.where(start < kappa, arcs.BELOW, arcs.ABOVE).astype(np.int8)
+    below = where == arcs.BELOW
     cosine, sine = -((c * y)[below] @ along[below]), -((c * y)[below] @ across[below])
     if sine > 0.0:  # the arc goes the way that lowers the loss
         across, sine = -across, -sine
-    arc = descent.crossings(base + along - y * kappa, along, across, y, where, 1e-13)
-    t, sample = descent.first_stop(arc, c * y, where, cosine, sine, 1e-2)
+    known, table = cross(base + along - y * kappa, along, across, where, y)
+    known[arcs.PULLS] = c * y
+    t, sample = from_python(arcs.first_stop)(known, table, np.empty((2, 2 * n)), cosine, sine, 1e-2)
+    changed = np.sum(table[[arcs.FIRST, arcs.SECOND]] <= t, axis=0) % 2 == 1
+    np.testing.assert_array_equal(table[arcs.WHERE] != where, changed)
 
     def loss(angle):
         u = y * (base + along * np.cos(angle) + across * np.sin(angle))
@@ -214,23 +322,6 @@ def test_equal_samples_of_two_classes_stay_two():
     rows, labels, _ = merge_repeated(X, np.array([1.0, -1.0, 1.0]), np.ones(3))
     assert len(rows) == 3
     assert sorted(labels[np.all(rows == X[0], axis=1)]) == [-1.0, 1.0]
-
-
-def test_sphere_least_squares_against_brute_force():
-    rng = np.random.default_rng(6)
-    gram, h = np.sort(rng.random(4)), rng.normal(size=4)
-    a = sphere_least_squares(gram, h, 2.0)
-    assert a @ a == pytest.approx(4.0)
-    trials = rng.normal(size=(200_000, 4))
-    trials *= 2.0 / np.linalg.norm(trials, axis=1, keepdims=True)
-    assert 0.5 * gram @ a**2 - h @ a <= (0.5 * trials**2 @ gram - trials @ h).min() + 1e-12
-
-
-@pytest.mark.parametrize("h", [np.zeros(3), np.array([0.0, 0.1, 0.2])], ids=["no pull", "no pull along the softest"])
-def test_sphere_least_squares_fills_the_norm(h):
-    a = sphere_least_squares(np.array([0.1, 1.0, 2.0]), h, 2.0)
-    assert a @ a == pytest.approx(4.0)
-    assert abs(a[0]) > 1.9
 
 
 def test_walk_stays_among_the_zero_loss_weights():

@@ -176,6 +176,23 @@ def test_repeating_a_sample_is_weighing_it():
     assert repeated.b_ == pytest.approx(weighed.b_, abs=1e-9)
 
 
+@pytest.mark.parametrize(("P", "N", "D"), [(60, 180, 25), (30, 40, 90)], ids=["many samples", "few samples"])
+def test_a_warm_start_leads_to_the_same_minimum(P, N, D):
+    X, y, _ = sample(np.random.default_rng(18), P, N, D)
+    warm = rbal.SphericalPerceptron(warm_start=True)
+    for kappa in (3.0, 3.05, 3.1, 4.0):  # positive multipliers: there is one minimum
+        warm.set_params(kappa=kappa).fit(X, y)
+        cold = rbal.SphericalPerceptron(kappa=kappa).fit(X, y)
+        assert warm.multiplier_ > 0.0
+        assert warm.kkt_residual_ < 1e-9
+        assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-10)
+        np.testing.assert_allclose(warm.J_, cold.J_, atol=1e-6)
+    assert warm.fit(X, y).n_iter_ <= 2  # it is there already
+    weight = np.where(y > 0, 2.0, 1.0)
+    assert warm.fit(X, y, weight).objective_ == pytest.approx(cold.fit(X, y, weight).objective_, rel=1e-10)
+    assert warm.fit(X[:, :-1], y).kkt_residual_ < 1e-9  # another number of features: from the beginning
+
+
 @pytest.mark.parametrize(("P", "N", "D"), [(20, 40, 10_000), (3, 3000, 50)], ids=["ten thousand features", "1:1000"])
 def test_extreme_shapes(P, N, D):
     X, y, _ = sample(np.random.default_rng(11), P, N, D)
@@ -413,3 +430,57 @@ def test_too_few_steps_warn():
     X, y, _ = sample(np.random.default_rng(8), 40, 80, 20)
     with pytest.warns(rbal.ConvergenceWarning, match="did not converge"):
         rbal.SphericalPerceptron(kappa=0.0, max_iter=1).fit(X, y)
+
+
+# ---- margins of each class
+
+
+def with_margins(X, y, J, b, kappas):
+    """κ - u of each sample."""
+    return np.where(y > 0, *kappas) - y * (X @ J / np.sqrt(X.shape[1]) - b)
+
+
+@pytest.mark.parametrize("loss_name", LOSSES)
+def test_svm_with_margins_of_each_class_minimises_its_objective(loss_name):
+    rng = np.random.default_rng(21)
+    X, y, _ = sample(rng, 40, 80, 12)
+    kappas = (1.2, -1.2) if loss_name == "logistic" else (2.0, 0.6)
+    clf = rbal.LinearSVM(lam=0.3, loss=loss_name, kappa=kappas[0], kappa_neg=kappas[1], tol=1e-8).fit(X, y)
+
+    def objective(J, b):  # LOSS_OF_MARGIN is at margin 1, or 0
+        gap = with_margins(X, y, J, b, kappas) - (0.0 if loss_name == "logistic" else 1.0)
+        return LOSS_OF_MARGIN[loss_name](-gap).sum() + 0.15 * J @ J
+
+    best = objective(clf.J_, clf.b_)
+    assert clf.objective_ == pytest.approx(best, rel=1e-10)
+    for size in (1e-4, 1e-3, 1e-2, 0.1):
+        for _ in range(20):
+            assert objective(clf.J_ + size * rng.normal(size=12), clf.b_ + size * rng.normal()) >= best - 1e-5 * size
+
+
+def test_perceptron_with_margins_of_each_class_minimises_its_objective():
+    rng = np.random.default_rng(22)
+    X, y, _ = sample(rng, 60, 120, 12)
+    kappas = 1.5, 0.4
+    clf = rbal.SphericalPerceptron(kappa=kappas[0], kappa_neg=kappas[1]).fit(X, y)
+
+    def objective(J, b):
+        return np.clip(with_margins(X, y, J * np.sqrt(12 / (J @ J)), b, kappas), 0, None).sum()
+
+    best = objective(clf.J_, clf.b_)
+    assert clf.objective_ == pytest.approx(best, rel=1e-10)
+    for size in (1e-4, 1e-3, 1e-2):
+        for _ in range(20):
+            assert objective(clf.J_ + size * rng.normal(size=12), clf.b_ + size * rng.normal()) >= best - 1e-6 * size
+
+
+def test_margins_of_each_class_that_are_not_taken():
+    X, y, _ = sample(np.random.default_rng(23), 20, 40, 6)
+    with pytest.raises(ValueError, match="kappa_neg must be kappa, or left out, with fit_bias=False"):
+        rbal.LinearSVM(kappa=1.0, kappa_neg=0.5, fit_bias=False).fit(X, y)
+    with pytest.raises(ValueError, match="the mean margin must be 0 for loss='logistic', got 1"):
+        rbal.LinearSVM(kappa=1.0, loss="logistic").fit(X, y)
+    with pytest.raises(ValueError, match=r"must be > 0, got 0"):
+        rbal.LinearSVM(kappa=1.0, kappa_neg=-1.0).fit(X, y)
+    with pytest.raises(ValueError, match="the mean of kappa and kappa_neg must be >= 0"):
+        rbal.SphericalPerceptron(kappa=0.1, kappa_neg=-0.3).fit(X, y)

@@ -1,0 +1,165 @@
+r"""A splitting (ADMM) with the margins as the split variable: a quick guess of which samples lie on the margin.
+
+Its weight step is a least-squares problem on a sphere, :math:`(G + \mu) a = h` with the centred Gram matrix G and the
+norm of a prescribed. The shift :math:`\mu` settles down with the rest. So it is found by Newton's method, with a
+factorisation in each step, only now and then, and corrected to first order in between. Most is in single precision: a
+guess needs no more digits, and most of the time goes into reading the samples.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ._faces import dot, jit, scale
+
+BLOCK = 10  # steps between two looks at which samples lie on the margin
+BLOCKS = 30
+BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
+SETTLED = (
+    0.1  # samples that come to their margins or leave them in a block, for each weight: a step of the descent each
+)
+NEWTON = 40  # steps at most
+LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none to spare
+CLOSE = 1e-4  # relative error of the norm that needs no correction
+f32 = np.float32
+RELAXED = f32(1.6)  # over-relaxation
+LABEL, MARGIN, LOSS = range(
+    3
+)  # rows of what is known of the samples, (3, n): the last is how far the loss moves a margin
+SPLIT, DUAL = range(2)  # rows of what changes, (2, n): split margins and their dual variables
+PULL, WEIGHTS, CHANGE = range(3)  # rows of vectors (3, D): right side h of the weight step, its solution a, and -da/dμ
+# norm of the weights, column that no sample changes (-1: none), mean score that weights are to fit, bias, samples short
+RADIUS, SLACK, MIDDLE, BIAS, SHORT = range(5)
+
+
+def split(samples, radius, J, b):
+    """Return approximate weights (D,) and bias, and the samples on their margins there; it starts at J (D,) and b."""
+    state = Splitting(samples, radius, J, b)
+    on = np.zeros(len(samples.y), bool)
+    for block in range(BLOCKS):
+        before = on
+        state.factorise()
+        state.run(BLOCK)
+        on = state.table[SPLIT] == state.known[MARGIN]
+        # What is left costs the descent one step a sample.
+        if np.sum(on != before) <= SETTLED * len(J) or not state.numbers[SHORT]:
+            break
+        if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
+            break
+    J, b = state.weights()
+    return J, b, np.flatnonzero(on)
+
+
+class Splitting:
+    """The state of a splitting, for weights of norm ``radius``; it starts at weights J (D,) and bias b."""
+
+    def __init__(self, samples, radius, J, b):
+        X, y, pulls, kappa = samples
+        self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
+        self.Z = np.subtract(X, self.mean, out=np.empty(X.shape, f32), casting="same_kind")
+        self.gram = (self.Z.T @ self.Z).astype(float)
+        spread = np.diag(self.gram)
+        self.least = LEAST * max(spread.mean(), 1e-300)
+        slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
+        self.known = np.stack([y, kappa, c / c.mean()]).astype(f32)
+        self.table = np.zeros((2, len(y)), f32)
+        self.table[SPLIT] = np.maximum(y * (X @ J - b), kappa)
+        target = self.known[LABEL] * self.table[SPLIT]
+        self.vectors, self.factor = np.zeros((3, len(J)), f32), np.zeros((len(J), len(J)), f32)
+        self.vectors[PULL] = target @ self.Z
+        self.numbers = np.array([radius, slack, target.mean(dtype=float), 0.0, 1.0])
+
+    def weights(self):
+        """Return weights (D,) and bias."""
+        J = self.vectors[WEIGHTS].astype(float)
+        J *= self.numbers[RADIUS] / np.linalg.norm(J)
+        return J, float(self.mean @ J + self.numbers[BIAS])
+
+    def run(self, steps):
+        """Make steps of ADMM."""
+        splitting(self.Z, self.known, self.table, self.vectors, self.factor, self.numbers, steps)
+
+    def factorise(self, close=CLOSE):
+        """Factorise G + μ for the shift μ at which the solution of the weight step has the right norm.
+
+        The norm falls in μ, and its inverse is nearly linear (a secular equation). It may fall short even where G + μ
+        is nearly singular: then the rest goes along a column that no sample changes, or else all weights are scaled.
+        """
+        h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
+        low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
+        high = max(np.linalg.norm(h) / radius, 2.0 * self.least)
+        mu = high if self.mu is None else max(self.mu, low)
+        for _ in range(NEWTON):
+            shifted = self.gram.copy()
+            shifted.flat[:: len(h) + 1] += mu
+            factor, info = lapack.dpotrf(shifted, overwrite_a=True)
+            if info:
+                low, mu = mu, 0.5 * (mu + high)
+                continue
+            self.factor[:], self.mu = factor.T, mu
+            a = lapack.dpotrs(factor, h)[0]
+            norm = np.linalg.norm(a)
+            if norm == 0.0 or abs(norm / radius - 1.0) <= close or (mu == floor and norm < radius):
+                break
+            new = mu + norm**2 / (a @ lapack.dpotrs(factor, a)[0]) * (norm / radius - 1.0)
+            low, high = (mu, high) if norm > radius else (low, mu)
+            if new <= floor or not low < new < high:
+                new = floor if low == floor > -np.inf else 0.5 * (max(low, new) + high)
+            if abs(new - mu) <= 1e-6 * abs(mu):
+                break
+            mu = new
+
+
+@jit
+def splitting(Z, known, table, vectors, factor, numbers, steps):
+    """Make steps of ADMM in place: weights fit the split margins, which then lower the loss."""
+    h, a = vectors[PULL], vectors[WEIGHTS]
+    for _ in range(steps):
+        fit_weights(vectors, factor, numbers)
+        numbers[BIAS], numbers[SHORT], total = -numbers[MIDDLE], 0.0, 0.0
+        scale(h, f32(0.0))
+        for i in range(Z.shape[0]):
+            row, score = Z[i], f32(0.0)
+            for j in range(row.shape[0]):
+                score += row[j] * a[j]
+            margin = known[LABEL, i] * (score - f32(numbers[BIAS]))
+            moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, i] + table[DUAL, i]
+            u = max(moved, min(moved + known[LOSS, i], known[MARGIN, i]))
+            table[SPLIT, i], table[DUAL, i] = u, moved - u
+            numbers[SHORT] += margin < known[MARGIN, i]
+            target = known[LABEL, i] * (u - table[DUAL, i])
+            total += target
+            for j in range(row.shape[0]):
+                h[j] += target * row[j]
+        numbers[MIDDLE] = total / Z.shape[0]
+
+
+@jit
+def fit_weights(vectors, factor, numbers):
+    """Make the weight step with the factor that there is, and correct the shift μ to first order."""
+    a, change, radius = vectors[WEIGHTS], vectors[CHANGE], numbers[RADIUS]
+    solve(factor, vectors[PULL], a)
+    norm = np.sqrt(dot(a, a))
+    if numbers[SLACK] >= 0 and norm <= radius:
+        a[int(numbers[SLACK])] = np.sqrt(radius * radius - norm * norm)
+    elif norm > 0.0:
+        if abs(norm / radius - 1.0) > CLOSE:
+            solve(factor, a, change)
+            shift = f32(norm * norm / dot(a, change) * (norm / radius - 1.0))
+            for j in range(a.shape[0]):
+                a[j] -= shift * change[j]
+            norm = np.sqrt(dot(a, a))
+        scale(a, f32(radius / norm))
+
+
+@jit
+def solve(factor, right, out):
+    """Solve (factor factorᵀ) out = right for a lower triangle (D, D)."""
+    for i in range(out.shape[0]):
+        total = right[i]
+        for j in range(i):
+            total -= factor[i, j] * out[j]
+        out[i] = total / factor[i, i]
+    for i in range(out.shape[0] - 1, -1, -1):
+        out[i] /= factor[i, i]
+        for j in range(i):
+            out[j] -= out[i] * factor[i, j]
