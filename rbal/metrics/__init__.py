@@ -6,8 +6,15 @@ depend on it, of the share :math:`\varphi^+` of positives in the test set. The s
 metric has one record, in :data:`METRICS`.
 """
 
+from ._decisions import Threshold, UncertainCost
+from ._many import ManyMetrics
+from ._mixture import MixtureMetrics
+from ._probabilities import Link, Reliability
 from ._records import METRICS, Metric, cost, register
 from ._scores import best_threshold, evaluate
 from ._theory import Metrics
 
-__all__ = ["METRICS", "Metric", "Metrics", "best_threshold", "cost", "evaluate", "register"]
+__all__ = [
+    "METRICS", "Link", "ManyMetrics", "Metric", "Metrics", "MixtureMetrics", "Reliability", "Threshold",
+    "UncertainCost", "best_threshold", "cost", "evaluate", "register",
+]  # fmt: skip

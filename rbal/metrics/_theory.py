@@ -5,6 +5,7 @@ from scipy.special import log_ndtr, ndtr
 
 from .._support.validation import broadcast, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
+from ._gaussian import OneVariance
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
 # the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
@@ -32,7 +33,7 @@ _MANY = 2_000  # panels of one mean: more come from a function that is noise
 _BLOCK = 2_048  # means at a time, so that arrays of any size fit into memory
 
 
-class Metrics:
+class Metrics(OneVariance):
     """Every metric of scores distributed as N(y r/2 - b, q).
 
     Arrays broadcast, and so do thresholds and shares of positives.

@@ -63,15 +63,42 @@ def from_rows(rows_pos, rows_neg):
     n_pos, n_neg, D = len(rows_pos), len(rows_neg), rows_pos.shape[1]
     means = rows_pos.mean(axis=0), rows_neg.mean(axis=0)
     centred = np.concatenate([rows_pos - means[0], rows_neg - means[1]])
-    nu, difference = n_pos + n_neg - 2, means[0] - means[1]
-    values, left = eigh(centred @ centred.T / nu, driver="evd")
-    seen = values > 1e-10 * values[-1]
+    difference = means[0] - means[1]
+    positive = np.repeat([True, False], [n_pos, n_neg])
+    return from_products(centred @ centred.T, centred @ difference, difference @ difference, positive, D)
+
+
+def from_products(products, along, squared, positive, D, noise=1e-10):
+    """Make the sample of two classes from scalar products of their rows, whose number of columns need not be finite.
+
+    Parameters
+    ----------
+    products : (n, n) array
+        Scalar products of the rows, each less the mean of its class.
+    along : (n,) array
+        Scalar products of the same rows with the difference of the means.
+    squared : float
+        Squared difference of the means.
+    positive : (n,) array of bool
+    D : int
+        Number of columns, or any other unit of class sizes.
+    noise : float
+        Eigenvalues below this share of the largest are rounding errors.
+
+    Returns
+    -------
+    Sample
+    """
+    n_pos, n_neg = int(positive.sum()), int((~positive).sum())
+    nu = n_pos + n_neg - 2
+    values, left = eigh(products / nu, driver="evd")
+    seen = values > noise * values[-1]
     values, left = values[seen], left[:, seen]
-    shift = (centred @ difference) @ left / np.sqrt(nu * values)
+    shift = along @ left / np.sqrt(nu * values)
     # the scores of row i along direction j are √(ν λ_j) left_ij
-    spread_pos = nu * values * np.sum(left[:n_pos] ** 2, axis=0) / (n_pos - 1)
-    spread_neg = nu * values * np.sum(left[n_pos:] ** 2, axis=0) / (n_neg - 1)
-    outside = max(difference @ difference - shift @ shift, 0.0)
+    spread_pos = nu * values * np.sum(left[positive] ** 2, axis=0) / (n_pos - 1)
+    spread_neg = nu * values * np.sum(left[~positive] ** 2, axis=0) / (n_neg - 1)
+    outside = max(squared - shift @ shift, 0.0)
     return Sample(n_pos, n_neg, D, values, shift, spread_pos, spread_neg, outside)
 
 
@@ -106,6 +133,8 @@ class Fitter:
         self.target = resolvents(sample)
         values, total = sample.values, sample.values.sum()
         low, high = 0.5 * min(values[0], np.median(values)), 2.0 * values[-1]
+        if values.size >= self.nu and low > 0.25 * self.target.z[0]:
+            low = 0.05 * self.target.z[0]  # directions that outnumber the rows many times vary less than any measured
         low = max(low, 1e-6 * high)
         self.lam = np.geomspace(low, high, 2 + int(np.log(high / low) / np.log(STEP)))
         self._resolvent = 1.0 / (self.target.z[:, None] + self.lam)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 from .._support.validation import in_range, one_hot_room, one_of, positive_int, real_array, squarable, states
+from ._rows import matching, names
 from ._spectrum import Spectrum
 
 SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
@@ -133,7 +134,7 @@ class Moments:
             (C⁺ + C⁻)/2 with unbiased class covariances; its blocks on the sites alone; or its Ledoit–Wolf shrinkage.
         """
         one_of("covariance", covariance, ("pooled", "sites", "shrunk"))
-        order = _matching(X_pos, X_neg)
+        order = matching(X_pos, X_neg)
         X_pos, X_neg = _sample("X_pos", X_pos), _sample("X_neg", X_neg)
         X_neg = X_neg if order is None else X_neg[:, order]
         L = X_pos.shape[1]
@@ -165,6 +166,37 @@ class Moments:
         else:
             cov = rows.T @ rows if len(rows) >= L * k else rows
         return cls(L=L, Q=Q, M=M, delta=delta, shift=shift, covariance=cov)
+
+    @classmethod
+    def from_kernel(cls, K, y, *, positive=None, L=None):
+        """Estimate the moments in the feature space of a kernel, from the Gram matrix of the training rows alone.
+
+        Parameters
+        ----------
+        K : (n, n) array
+            Scalar products of the rows in feature space; :func:`rbal.kernels.bind` makes such matrices.
+        y : (n,) array
+            Two labels.
+        positive : label, optional
+            Label of the positive class; by default the rarer one.
+        L : int, optional
+            Unit of class sizes, n by default. It changes nothing about a machine with the ridge that ``ridge(C)`` of
+            the result returns.
+
+        Returns
+        -------
+        rbal.moments.KernelMoments
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> X, y = rng.normal(size=(60, 300)), np.repeat([1, 0], [20, 40])
+        >>> Moments.from_kernel(X @ X.T, y)
+        KernelMoments(n_pos=20, n_neg=40, L=60)
+        """
+        from ._kernel import from_kernel
+
+        return from_kernel(K, y, positive=positive, L=L)
 
     @cached_property
     def _eigen(self):
@@ -357,25 +389,4 @@ def _sample(name, value):
     X = real_array(name, value, 2)
     if len(X) < 2 or X.shape[1] < 1:
         raise ValueError(f"{name} must have at least 2 rows and 1 column, got shape {X.shape}")
-    return squarable(name, X, _names(value))
-
-
-def _names(X):
-    """Return the names of the columns of a frame, or None; a table of pyarrow has them apart from its columns."""
-    names = getattr(X, "column_names", getattr(X, "columns", None))
-    return None if names is None else list(names)
-
-
-def _matching(X_pos, X_neg):
-    """Return the columns of X_neg in the order of X_pos, or None where no names differ."""
-    ours, theirs = _names(X_pos), _names(X_neg)
-    if ours is None or theirs is None or ours == theirs:
-        return None
-    for alone, of, other in ((ours, "X_pos", theirs), (theirs, "X_neg", ours)):
-        if missing := [name for name in alone if name not in other]:
-            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            raise ValueError(f"X_pos and X_neg must have the same columns, got {shown} in {of} alone")
-    if len(set(ours)) < len(ours) or len(ours) != len(theirs):
-        raise ValueError("X_pos and X_neg must have each column once, or in the same order, got a name twice")
-    places = {name: j for j, name in enumerate(theirs)}
-    return [places[name] for name in ours]
+    return squarable(name, X, names(value))

@@ -7,13 +7,23 @@ multiplier :math:`\hat k` of the sphere. Newton's method with the analytic Jacob
 iterations. Where it fails, the solver looks for the reason: the data are separable (the SAT phase, with its own
 equations), the weights of an SVM vanish, or the start was poor, and then it follows the solution from an easier
 problem.
+
+For a mixture of clusters the unknowns are :math:`\log q, \log x` of each covariance and :math:`m` of each cluster, and
+the same method closes them: with sums over eigenvalues where the covariances share a basis, and otherwise with one
+factorisation a step.
 """
 
 from .._support.warnings import convergence_warning
+from ._mixture import MixtureSolution
+from ._overlap import Overlap, overlap
+from ._ovr import OvrSolution, solve_ovr
 from ._residuals import Residuals, residuals
 from ._solve import MODELS, PHASES, Solution, solve, sweep
 
-__all__ = ["MODELS", "PHASES", "Residuals", "Solution", "residuals", "solve", "sweep"]
+__all__ = [
+    "MODELS", "PHASES", "MixtureSolution", "Overlap", "OvrSolution", "Residuals", "Solution",
+    "overlap", "residuals", "solve", "solve_ovr", "sweep",
+]  # fmt: skip
 
 
 def __getattr__(name):

@@ -8,12 +8,15 @@ import numpy as np
 from .._support import parallel
 from .._support.validation import broadcast, flag, in_range, number, one_of, positive_int
 from .._support.warnings import convergence_warning
-from ..losses import EQUALITY, LOSSES
+from ..losses import record_of
 from ..metrics import Metrics
+from ..moments._mixture import Mixture
 from ..moments._spectrum import spectrum_of
+from ._class_margins import margins_of, moved
 from ._kernels import newton_address
-from ._problem import RIDGE, UNSAT
-from ._walks import COLUMNS, N_COLUMNS, Question, Walks, walk, walk_parallel
+from ._problem import RIDGE, UNSAT, Question
+from ._rescue import tables_and_rescue
+from ._walks import COLUMNS, N_COLUMNS, Walks, walk, walk_parallel
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
@@ -47,8 +50,8 @@ class Solution:
         Largest relative violation of the saddle-point equations.
     n_iter : int
         Newton iterations, over all attempts.
-    alpha_pos, alpha_neg, kappa, weight_pos, weight_neg, lam, model, loss, fit_bias
-        The arguments; ``lam`` is None for the perceptron.
+    alpha_pos, alpha_neg, kappa, kappa_neg, weight_pos, weight_neg, lam, model, loss, fit_bias
+        The arguments; ``lam`` is None for the perceptron, ``kappa_neg`` that of the negatives.
     """
 
     q: float
@@ -68,6 +71,7 @@ class Solution:
     alpha_pos: float
     alpha_neg: float
     kappa: float
+    kappa_neg: float
     weight_pos: float
     weight_neg: float
     lam: float | None
@@ -103,6 +107,7 @@ def solve(
     model="perceptron",
     loss="hinge",
     lam=None,
+    kappa_neg=None,
     weight_pos=1.0,
     weight_neg=1.0,
     fit_bias=True,
@@ -113,18 +118,23 @@ def solve(
 
     Parameters
     ----------
-    moments : Moments or Spectrum
-        Statistics of the classes, or the spectrum that the solver needs of them.
+    moments : Moments, Spectrum or Mixture
+        Statistics of the classes, or the spectrum that the solver needs of them. For a Mixture the solution has one
+        entry a cluster where there are several; sizes are those of the classes, split by the shares of their clusters.
     alpha_pos, alpha_neg : float
         Class sizes over L.
     kappa : float, optional
-        Margin; 1 by default, and 0 (no shift) for the logistic loss.
+        Margin, of both classes or of the positives; 1 by default, and 0 (no shift) for the logistic loss.
     model : {"perceptron", "svm"}
         Weights on the sphere ‖J‖² = L·Q, or with the ridge ``lam``/2 ‖J‖² added to the summed loss.
-    loss : {"hinge", "squared_hinge", "square", "logistic"}
+    loss : {"hinge", "squared_hinge", "square", "logistic"} or Loss
         Loss of the signed score u: (κ - u)₊, (κ - u)₊², (κ - u)², log(1 + exp(κ - u)), or another in ``LOSSES``.
     lam : float
         Ridge of the SVM. scikit-learn's C is 1/lam, on inputs divided by √L.
+    kappa_neg : float, optional
+        Margin of the negatives, if it is another one. For two classes with one covariance the weights are then those of
+        the mean of both margins, and the bias is moved by half of their difference: their mean must be a margin that is
+        allowed, and there must be a bias.
     weight_pos, weight_neg : float
         Factors on the loss of each class: class weights, or multiplicities of oversampling.
     fit_bias : bool
@@ -155,18 +165,29 @@ def solve(
     >>> print(f"BA {sol.metrics.ba():.4f}, at the best threshold {sol.metrics.best_ba():.4f}")
     BA 0.6259, at the best threshold 0.6453
     """
-    fit_bias = flag("fit_bias", fit_bias)
-    asked = (alpha_pos, alpha_neg, weight_pos, weight_neg)
-    spectrum, point, question = _checked(moments, asked, kappa, lam, model, loss, (fit_bias, tol, max_iter))
+    if isinstance(moments, Mixture):
+        from ._mixture import asked_of, solve_mixture
+
+        point = {"alpha_pos": alpha_pos, "alpha_neg": alpha_neg, "kappa": kappa, "kappa_neg": kappa_neg, "lam": lam}
+        point |= {"weight_pos": weight_pos, "weight_neg": weight_neg}
+        return solve_mixture(moments, point, asked_of(model, loss, fit_bias, tol, max_iter))
+    law, fit_bias = record_of(loss), flag("fit_bias", fit_bias)
+    margins = margins_of(kappa, kappa_neg, law, one_of("model", model, MODELS), fit_bias)
+    asked = (margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
+    spectrum, point, question = _checked(moments, asked, model, law, (fit_bias, tol, max_iter))
     if any(isinstance(value, np.ndarray) and value.ndim for value in point):
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
     out = np.empty((1, N_COLUMNS))
-    walk(question, spectrum, np.array([point]), np.empty(5), -1, out)
+    _walk(question, law, spectrum, np.array([point]), np.empty(5), out)
     found = dict(zip(COLUMNS, out[0].tolist(), strict=True))
-    found |= {"n_iter": int(found["n_iter"]), "phase": PHASES[int(found["phase"])]}
+    found["n_iter"], found["phase"] = int(found["n_iter"]), PHASES[int(found["phase"])]
     found["converged"] = bool(found["converged"])
-    _warn_unless(found["converged"])
-    return Solution(**found, **_asked(point, model), model=model, loss=loss, fit_bias=fit_bias)
+    if not found["converged"]:
+        _warn_of(1, 1)
+    found |= _asked(point, model)
+    if kappa_neg is not None:
+        found |= {name: value.item() for name, value in moved(found, margins, law).items()}
+    return Solution(**found, model=model, loss=loss, fit_bias=fit_bias)
 
 
 def sweep(
@@ -178,6 +199,7 @@ def sweep(
     model="perceptron",
     loss="hinge",
     lam=None,
+    kappa_neg=None,
     weight_pos=1.0,
     weight_neg=1.0,
     fit_bias=True,
@@ -192,7 +214,7 @@ def sweep(
     ----------
     moments, model, loss, fit_bias, tol, max_iter
         As in :func:`solve`.
-    alpha_pos, alpha_neg, kappa, lam, weight_pos, weight_neg : float or array
+    alpha_pos, alpha_neg, kappa, kappa_neg, lam, weight_pos, weight_neg : float or array
         As in :func:`solve`.
 
     Returns
@@ -207,50 +229,83 @@ def sweep(
     >>> rbal.sweep(classes, alpha_pos=2.0, alpha_neg=np.array([1.0, 2.0, 4.0]), kappa=0.5).metrics.ba().round(4)
     array([0.6064, 0.6311, 0.6313])
     """
-    fit_bias = flag("fit_bias", fit_bias)
-    asked = (alpha_pos, alpha_neg, weight_pos, weight_neg)
-    spectrum, point, question = _checked(moments, asked, kappa, lam, model, loss, (fit_bias, tol, max_iter))
+    if isinstance(moments, Mixture):
+        from ._mixture import asked_of, sweep_mixture
+
+        point = {"alpha_pos": alpha_pos, "alpha_neg": alpha_neg, "kappa": kappa, "kappa_neg": kappa_neg, "lam": lam}
+        point |= {"weight_pos": weight_pos, "weight_neg": weight_neg}
+        return sweep_mixture(moments, point, asked_of(model, loss, fit_bias, tol, max_iter))
+    law, fit_bias = record_of(loss), flag("fit_bias", fit_bias)
+    margins = margins_of(kappa, kappa_neg, law, one_of("model", model, MODELS), fit_bias)
+    asked = (margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
+    spectrum, point, question = _checked(moments, asked, model, law, (fit_bias, tol, max_iter))
     columns = broadcast(**dict(zip(POINT, point, strict=True)))
     points = np.stack([c.ravel() for c in columns], axis=1)
     out = np.empty((len(points), N_COLUMNS))
-    _walks(question, spectrum, points, out)
+    _walks(question, law, spectrum, points, out)
     found = {name: column.reshape(columns[0].shape) for name, column in zip(COLUMNS, out.T, strict=True)}
     found |= {"n_iter": found["n_iter"].astype(int), "phase": np.array(PHASES)[found["phase"].astype(int)]}
     found["converged"] = found["converged"].astype(bool)
-    _warn_unless(found["converged"])
-    return Solution(**found, **_asked(columns, model), model=model, loss=loss, fit_bias=fit_bias)
+    if not found["converged"].all():
+        _warn_of(np.sum(~found["converged"]), found["converged"].size)
+    found |= _asked(columns, model)
+    if kappa_neg is not None:
+        found |= moved(found, margins, law)
+    return Solution(**found, model=model, loss=loss, fit_bias=fit_bias)
 
 
 def _asked(point, model):
     """Return the point as a dict, with lam None for the perceptron."""
     asked = dict(zip(POINT, point, strict=True))
+    asked["kappa_neg"] = asked["kappa"]
     return asked if model == "svm" else {**asked, "lam": None}
 
 
-def _walks(question, spectrum, points, out):
+def _walk(question, law, spectrum, points, y, out):
+    """Walk over the points (n, 6) into the rows of out; what a rescue takes is compiled when a point needs one."""
+    phase, done = -1, 0
+    for _, stop in parallel.pieces(len(points)):
+        while done < stop:
+            phase, n = walk(question, spectrum, points[done:stop], y, phase, out[done:stop])
+            done += n
+            if done < stop:
+                question = _with_rescue(question, law)
+
+
+def _walks(question, law, spectrum, points, out):
     """Solve the points (n, 6) into the rows of out, in walks of CHUNK points, a few steps of a few walks at a time."""
     n = -(-len(points) // CHUNK)
-    y, phase = np.empty((n, 5)), np.full(n, -1)
+    y = np.empty((n, 5))
     if n == 1:  # nothing to share between cores
-        for lo, hi in parallel.pieces(len(points)):
-            phase[0] = walk(question, spectrum, points[lo:hi], y[0], phase[0], out[lo:hi])
+        _walk(question, law, spectrum, points, y[0], out)
         return
-    walks, size = Walks(CHUNK, points, y, phase, out), 8
+    walks, size = Walks(CHUNK, points, out, y, np.full(n, -1), np.zeros(n, int)), 8
     for which in parallel.pieces(n):
         for lo, hi in parallel.pieces(CHUNK, size):
-            parallel.run(walk_parallel, question, spectrum, walks, which, (lo, hi))
+            parallel.run(walk_parallel, question, spectrum, walks, which, hi)
+            if question.rescue == 0 and _left_behind(walks, which, hi):
+                question = _with_rescue(question, law)
+                parallel.run(walk_parallel, question, spectrum, walks, which, hi)
             if hi < CHUNK:  # a full piece: the next walks begin with as many steps
                 size = hi - lo
 
 
-def _checked(moments, asked, kappa, lam, model, loss, accuracy):
+def _left_behind(walks, which, until):
+    """Whether one of some walks stands before a point that needs a rescue."""
+    i = np.arange(*which)
+    return np.any(walks.done[i] < np.minimum(until, len(walks.points) - i * walks.chunk))
+
+
+def _with_rescue(question, law):
+    """Return the question with the ways to go where the first attempt fails, for this loss."""
+    calls, traits, rescue = tables_and_rescue(law, question.mode, needed=True)
+    return question._replace(calls=calls, traits=traits, rescue=rescue)
+
+
+def _checked(moments, asked, model, law, accuracy):
     """Check the arguments; return the spectrum, the columns of a point, and the Question that all points share."""
     spectrum = spectrum_of(moments)
-    one_of("model", model, MODELS)
-    law = LOSSES[one_of("loss", loss, tuple(LOSSES))]
-    # at κ = 0 a loss with a margin is least at weights 0, if these are allowed, and so is an equality
-    open_low = law.margin > 0.0 and (model == "svm" or law.constraint is EQUALITY)
-    kappa = in_range("kappa", law.margin if kappa is None else kappa, 0.0, open_low=open_low)
+    kappa, alpha_pos, alpha_neg, weight_pos, weight_neg, lam = asked
     if model == "svm":
         if lam is None:
             raise ValueError("lam must be given for model='svm'")
@@ -259,7 +314,6 @@ def _checked(moments, asked, kappa, lam, model, loss, accuracy):
         raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
     fit_bias, tol, max_iter = accuracy
     tol, max_iter = number("tol", tol, 1e-14), positive_int("max_iter", max_iter)
-    alpha_pos, alpha_neg, weight_pos, weight_neg = asked
     point = (
         kappa,
         in_range("alpha_pos", alpha_pos, 0.0, LARGEST_SIZE, open_low=True),
@@ -269,14 +323,16 @@ def _checked(moments, asked, kappa, lam, model, loss, accuracy):
         0.0 if lam is None else lam,
     )
     mode = RIDGE if model == "svm" else UNSAT
-    return spectrum, point, Question(mode, *law.tables, float(spectrum.Q), fit_bias, tol, max_iter, newton_address())
+    calls, traits, rescue = tables_and_rescue(law, mode)
+    norm = float(spectrum.Q)
+    return (
+        spectrum, point, Question(mode, calls, traits, norm, fit_bias, tol, max_iter, newton_address(), rescue)
+    )  # fmt: skip
 
 
-def _warn_unless(converged):
-    if not np.all(converged):
-        warnings.warn(
-            f"{np.sum(np.logical_not(converged))} of {np.size(converged)} saddle points did not converge: "
-            "their values are NaN",
-            convergence_warning(),
-            stacklevel=3,
-        )
+def _warn_of(failed, total):
+    warnings.warn(
+        f"{failed} of {total} saddle points did not converge: their values are NaN",
+        convergence_warning(),
+        stacklevel=3,
+    )

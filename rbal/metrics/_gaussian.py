@@ -1,0 +1,96 @@
+"""The law of the scores of a linear classifier on classes of one covariance: a Gaussian a class, of one variance.
+
+This is all that probabilities and thresholds need to know of it: the true log-odds and their inverse, the law after a
+link, its parts where it is an array, and where its densities are smooth. Scores that are mixtures of Gaussians with
+variances of their own have other answers, with log-odds that are no line, and everything else stays as it is.
+"""
+
+import numpy as np
+from scipy.special import logit
+
+from .._support.validation import in_range, real_array
+from ._decisions import Decisions
+from ._probabilities import Link, Probabilities, checked
+
+_SIGMAS = np.r_[-12.0, -9.5, -7.5:8.0:1.5, 9.5, 12.0]  # ends of panels around a class mean, in deviations
+
+
+class OneVariance(Probabilities, Decisions):
+    """Probabilities and thresholds of scores N(y r/2 - b, q)."""
+
+    def calibration(self, phi_pos, link=None):
+        r"""Return slope and intercept of the true log-odds against the claimed ones, as a :class:`rbal.metrics.Link`.
+
+        Given a score Δ the true log-odds are log(φ⁺/φ⁻) + (r/q)(Δ + b): a line of slope r/q. Slope 1 and intercept 0
+        are honest. A slope below 1 is overconfidence, a negative intercept means that too many positives are claimed.
+        This is what Cox's regression of the outcomes on the claimed log-odds estimates. The score of logistic
+        regression, x·J/√L - b, is its claimed log-odds, so that no link is needed; for scores in other units, as those
+        of a support vector machine, the line itself is the link that makes them honest.
+
+        Parameters
+        ----------
+        phi_pos : float or array
+            Share of positives in the test set. That of the training set is in b.
+        link : Link, optional
+            Through which claims are made; by default the score is the claimed log-odds.
+
+        Returns
+        -------
+        Link
+            A named tuple (slope, intercept), which is also the function from claimed log-odds to true probabilities;
+            NaN where q = 0.
+
+        Examples
+        --------
+        >>> from rbal import Metrics
+        >>> slope, intercept = Metrics(q=4.0, r=2.0, b=0.5).calibration(phi_pos=0.2)
+        >>> print(f"{slope:.4f} {intercept:.4f}")
+        0.5000 -1.1363
+        """
+        seen = self.linked(checked(link))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = np.where(seen.q > 0, seen.r / seen.q, np.nan)
+            intercept = logit(in_range("phi_pos", phi_pos, 0.0, 1.0)) + slope * seen.b
+        return Link(slope[()], intercept[()])
+
+    def log_odds(self, delta, phi_pos):
+        """Return the true log-odds of the positive class at scores ``delta``, for a share ``phi_pos`` of positives."""
+        slope, intercept = self.calibration(phi_pos)
+        return slope * np.asarray(delta, float) + intercept
+
+    def linked(self, link):
+        """Return the metrics of claimed log-odds, slope·Δ + intercept, in the place of scores."""
+        a, c = (real_array(name, value) for name, value in zip(("slope", "intercept"), link, strict=True))
+        return type(self)(a**2 * self.q, a * self.r, a * self.b - c)
+
+    def _apart(self, link, phi_pos):
+        """Return an array of pairs: metrics of claimed log-odds with one number each, and the share of positives."""
+        seen = self.linked(checked(link))
+        arrays = np.broadcast_arrays(seen.q, seen.r, seen.b, in_range("phi_pos", phi_pos, 0.0, 1.0))
+        pairs = np.empty(arrays[0].shape, object)
+        for at in np.ndindex(pairs.shape):
+            q, r, b, phi = (float(a[at]) for a in arrays)
+            pairs[at] = type(self)(q, r, b), phi
+        return pairs
+
+    def _breaks(self):
+        """Return scores (n,) between which the densities of both classes are smooth, and beyond which they vanish."""
+        middles = 0.5 * self.r * np.array([[1.0], [-1.0]]) - self.b
+        return np.ravel(middles + np.sqrt(self.q) * _SIGMAS)
+
+    def _reach(self):
+        """Return scores below and above all of both classes."""
+        half = 0.5 * np.abs(self.r) + 37.0 * np.sqrt(self.q)
+        return -self.b - half, -self.b + half
+
+    def _score_at(self, log_odds, phi):
+        """Return the score with these true log-odds; infinite if a higher score does not mean higher log-odds."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope, intercept = self.calibration(phi)
+            return np.where(
+                slope > 0.0, (log_odds - intercept) / slope, np.where(intercept > log_odds, -np.inf, np.inf)
+            )[()]
+
+    def _steepness(self, cut):
+        """Return the slope of the true log-odds against the score."""
+        return self.calibration(0.5).slope

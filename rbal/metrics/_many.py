@@ -1,0 +1,248 @@
+"""Metrics of more than two classes, where each class has a score and the largest one decides."""
+
+import functools
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from .._support.validation import in_range, positive_int, real_array
+
+REPLICATES, POINTS = 8, 4096  # independent sets of quasi-random points, and points in each
+_X, _W = np.polynomial.legendre.leggauss(12)
+_X, _W = 0.5 * (_X + 1.0), 0.5 * _W  # on [0, 1]
+_Z = 8.5  # a Gaussian has mass 2e-17 beyond
+_TINY = 1e-13  # variance of a difference of scores, relative to theirs, below which it does not vary
+
+
+class ManyMetrics:
+    """Every metric of T jointly Gaussian scores, of samples in K clusters that belong to T classes.
+
+    With two or three classes the confusion matrix is exact. With more it is a mean over quasi-random scores, whose
+    standard error is :meth:`error`.
+
+    Parameters
+    ----------
+    means : (K, T) array
+        Mean scores of the samples of each cluster.
+    overlaps : (K, T, T) array
+        Covariances of the scores within each cluster.
+    places : (K,) array of int, optional
+        Class of each cluster, 0 … T-1; by default cluster k is class k.
+    shares : (K,) array, optional
+        Share of each cluster in its class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> m = ManyMetrics(np.eye(3), np.tile(np.eye(3), (3, 1, 1)))
+    >>> print(m.confusion().round(4)[0], round(m.ba(), 4))
+    [0.6337 0.1831 0.1831] 0.6337
+    """
+
+    def __init__(self, means, overlaps, places=None, shares=None):
+        self.means, self.overlaps = real_array("means", means, 2), real_array("overlaps", overlaps, 3)
+        K, T = self.means.shape
+        if self.overlaps.shape != (K, T, T):
+            raise ValueError(f"overlaps must have shape ({K}, {T}, {T}), got {self.overlaps.shape}")
+        self.places = np.arange(K) if places is None else np.asarray(places)
+        self.shares = np.ones(K) if shares is None else in_range("shares", real_array("shares", shares, 1), 0.0)
+        if self.places.shape != (K,) or self.shares.shape != (K,):
+            raise ValueError(f"places and shares must have one entry for each of the {K} clusters")
+        if set(self.places.tolist()) != set(range(T)):
+            raise ValueError(f"places must name every class from 0 to {T - 1}, got {sorted(set(self.places.tolist()))}")
+
+    @property
+    def n_classes(self):
+        """Number of classes, T."""
+        return self.means.shape[1]
+
+    def confusion(self, offsets=None):
+        """Return the confusion matrix: of each class (row) the shares that are answered as each class (column).
+
+        Parameters
+        ----------
+        offsets : (T,) array, optional
+            Subtracted from the scores before they are compared: a threshold for each class.
+
+        Returns
+        -------
+        (T, T) array
+            Rows sum to 1.
+        """
+        return self._confusions(self._offsets(offsets)).mean(axis=0)
+
+    def error(self, offsets=None):
+        """Return the standard error (T, T) of the confusion matrix, 0 where it is exact; ``offsets`` as there."""
+        sets = self._confusions(self._offsets(offsets))
+        if len(sets) == 1:
+            return np.zeros(sets.shape[1:])
+        return sets.std(axis=0, ddof=1) / np.sqrt(len(sets))
+
+    def recall(self, offsets=None):
+        """Return the recall (T,) of each class; ``offsets`` as for :meth:`confusion`."""
+        return np.diagonal(self.confusion(offsets)).copy()
+
+    def ba(self, offsets=None):
+        """Return the balanced accuracy, the mean recall; ``offsets`` as for :meth:`confusion`."""
+        return float(self.recall(offsets).mean())
+
+    def accuracy(self, phi, offsets=None):
+        """Return the share of right answers.
+
+        Parameters
+        ----------
+        phi : (T,) array
+            Share of each class in the test set, up to a factor.
+        offsets : (T,) array, optional
+            As for :meth:`confusion`.
+
+        Returns
+        -------
+        float
+        """
+        return float(self._phi(phi) @ self.recall(offsets))
+
+    def precision(self, phi, offsets=None):
+        """Return the precision (T,) of each answer, NaN for one that is never given; arguments as for accuracy."""
+        phi, confusion = self._phi(phi), self.confusion(offsets)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return phi * np.diagonal(confusion) / (phi @ confusion)
+
+    def f1(self, phi, offsets=None):
+        """Return the F1 score (T,) of each class, 0 where its answer is never given; arguments as for accuracy."""
+        phi, confusion = self._phi(phi), self.confusion(offsets)
+        right = phi * np.diagonal(confusion)
+        return 2.0 * right / (phi + phi @ confusion)
+
+    def macro_f1(self, phi, offsets=None):
+        """Return the mean F1 score over the classes; arguments as for accuracy."""
+        return float(self.f1(phi, offsets).mean())
+
+    def weighted_f1(self, phi, offsets=None):
+        """Return the mean F1 score over the samples; arguments as for accuracy."""
+        return float(self._phi(phi) @ self.f1(phi, offsets))
+
+    def auc(self, phi):
+        """Return the area under the ROC curve (T,) of each score, its class against the rest.
+
+        Parameters
+        ----------
+        phi : (T,) array
+            Share of each class in the test set, up to a factor: it mixes the rest.
+
+        Returns
+        -------
+        (T,) array
+        """
+        phi, areas = self._phi(phi)[self.places] * self.shares, np.empty(self.n_classes)
+        for t in range(self.n_classes):
+            mine = self.places == t
+            gap = self.means[mine, t][:, None] - self.means[~mine, t]
+            q = self.overlaps[mine, t, t][:, None] + self.overlaps[~mine, t, t]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                z = np.where((q <= 0.0) & (gap == 0.0), 0.0, gap / np.sqrt(np.maximum(q, 0.0)))
+            weight = np.outer(phi[mine], phi[~mine])
+            areas[t] = np.sum(weight * ndtr(z)) / np.sum(weight)
+        return areas
+
+    def top(self, k, offsets=None):
+        """Return the share (T,) of each class whose score is among the k largest.
+
+        Parameters
+        ----------
+        k : int
+            From 1 to T.
+        offsets : (T,) array, optional
+            As for :meth:`confusion`.
+
+        Returns
+        -------
+        (T,) array
+        """
+        if positive_int("k", k) > self.n_classes:
+            raise ValueError(f"k must be at most the number of classes, {self.n_classes}, got {k}")
+        offsets, found = self._offsets(offsets), np.zeros(self.n_classes)
+        for c, (t, share) in enumerate(zip(self.places, self.shares, strict=True)):
+            scores = self._scores(c) - offsets
+            above = np.sum(scores > scores[..., t, None], axis=-1)
+            found[t] += share * np.mean(above < k)
+        return found
+
+    # ---- how
+
+    def _offsets(self, offsets):
+        if offsets is None:
+            return np.zeros(self.n_classes)
+        offsets = real_array("offsets", offsets, 1)
+        if offsets.shape != (self.n_classes,):
+            raise ValueError(f"offsets must have one entry for each of {self.n_classes} classes, got {offsets.shape}")
+        return offsets
+
+    def _phi(self, phi):
+        phi = in_range("phi", real_array("phi", phi, 1), 0.0)
+        if phi.shape != (self.n_classes,) or not phi.sum() > 0.0:
+            raise ValueError(f"phi must be {self.n_classes} shares with a sum > 0, got shape {phi.shape}")
+        return phi / phi.sum()
+
+    def _confusions(self, offsets):
+        """Return confusion matrices (n, T, T) whose mean is the result: one if it is exact."""
+        T, exact = self.n_classes, self.n_classes <= 3
+        found = np.zeros((1 if exact else REPLICATES, T, T))
+        for c, (t, share) in enumerate(zip(self.places, self.shares, strict=True)):
+            if exact:
+                found[0, t] += share * _largest(self.means[c] - offsets, self.overlaps[c])
+            else:
+                answers = np.argmax(self._scores(c) - offsets, axis=-1)
+                found[:, t] += share * np.stack([np.bincount(row, minlength=T) for row in answers]) / POINTS
+        return found
+
+    def _scores(self, c):
+        """Return quasi-random scores (REPLICATES, POINTS, T) of a cluster."""
+        values, basis = np.linalg.eigh(self.overlaps[c])
+        root = basis * np.sqrt(np.maximum(values, 0.0))
+        return self.means[c] + _normals(self.n_classes) @ root.T
+
+
+@functools.lru_cache(maxsize=4)
+def _normals(T):
+    """Return quasi-random standard normals (REPLICATES, POINTS, T), the same in every run."""
+    from scipy.stats import qmc
+
+    sets = [qmc.Sobol(T, scramble=True, rng=seed).random(POINTS) for seed in range(REPLICATES)]
+    return ndtri(np.clip(np.stack(sets), 1e-16, 1.0 - 1e-16))
+
+
+def _largest(mean, cov):
+    """Return the probabilities (T,) that each of T ≤ 3 Gaussian scores is the largest; ties are shared."""
+    T = len(mean)
+    chances = np.empty(T)
+    for j in range(T):
+        others = [i for i in range(T) if i != j]
+        change = np.eye(T)[j] - np.eye(T)[others]  # score j must exceed the others
+        gap, q = change @ mean, change @ cov @ change.T
+        scale = _TINY * max(np.abs(np.diagonal(cov)).max(), 1e-300)
+        chances[j] = _positive(gap, np.where(np.abs(q) <= scale, 0.0, q))
+    return chances / chances.sum()
+
+
+def _positive(gap, q):
+    """Return the probability that one or two Gaussians, of means gap and covariance q, are positive."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = np.where((np.diagonal(q) == 0.0) & (gap == 0.0), 0.0, gap / np.sqrt(np.maximum(np.diagonal(q), 0.0)))
+    if len(gap) == 1:
+        return float(ndtr(z[0]))
+    if np.any(np.isinf(z)) or np.any(np.diagonal(q) == 0.0):
+        return float(np.prod(ndtr(z)))
+    rho = float(np.clip(q[0, 1] / np.sqrt(q[0, 0] * q[1, 1]), -1.0, 1.0))
+    rest = np.sqrt((1.0 - rho) * (1.0 + rho))
+    if rest < 1e-7:  # one number decides both
+        return float(ndtr(z.min())) if rho > 0.0 else float(max(0.0, ndtr(z[0]) - ndtr(-z[1])))
+    # P = ∫ φ(u) Φ((z₁ + ρu)/√(1 - ρ²)) du over u > -z₀, on panels that are short where Φ changes
+    centre = -z[1] / rho if rho != 0.0 else 0.0
+    width = min(1.0, rest / abs(rho)) if rho != 0.0 else 1.0
+    edges = np.r_[np.linspace(-_Z, _Z, 18), centre + width * np.arange(-9.0, 9.5, 1.5), -z[0]]
+    edges = np.unique(np.clip(edges, max(-z[0], -_Z), _Z))
+    size = np.diff(edges)[:, None]
+    u = edges[:-1, None] + size * _X
+    density = np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi)
+    return float(np.sum(size * _W * density * ndtr((z[1] + rho * u) / rest)))

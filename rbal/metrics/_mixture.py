@@ -1,0 +1,249 @@
+"""Compute the metrics of scores that are mixtures of Gaussians, one for each cluster of a class."""
+
+import numpy as np
+from scipy.special import log_ndtr, logit, logsumexp, ndtr
+
+from .._support.validation import in_range, one_of, positive_int, real_array
+from . import _formulas as formulas
+from ._mixture_law import MixtureLaw
+from ._theory import _NODES, _STEP, Metrics, _mean_loss, _share
+
+_FAR = 1e8  # deviations beyond all clusters: there the widest one has all that is left
+_GRID = np.linspace(-8.0, 8.0, 65)  # deviations from each cluster at which crossings of the densities are looked for
+_FINEST = 16  # nodes to a deviation of the narrowest cluster
+
+
+class MixtureMetrics(MixtureLaw, Metrics):
+    """Every metric of scores whose clusters are distributed as N(mean, q).
+
+    Leading axes broadcast with thresholds and shares of positives.
+
+    Parameters
+    ----------
+    mean, q : (..., K) array
+        Mean and variance of the scores of each cluster, q ≥ 0.
+    signs : (K,) array
+        +1 for clusters of the positive class, -1 for the others.
+    shares : (K,) array
+        Share of each cluster in its class.
+
+    Examples
+    --------
+    A positive class of two clusters.
+
+    >>> m = MixtureMetrics([0.5, 2.0, -1.0], [1.0, 0.25, 1.0], signs=[1, 1, -1], shares=[0.5, 0.5, 1.0])
+    >>> print(f"{m.ba():.4f} {m.auc():.4f} {m.best_threshold():.4f} {m.best_ba():.4f}")
+    0.8435 0.9260 0.2098 0.8469
+    """
+
+    def __init__(self, mean, q, signs, shares):
+        self.mean, self.q = np.broadcast_arrays(np.asarray(mean, float), np.asarray(q, float))
+        self.signs, self.shares = real_array("signs", signs, 1), in_range("shares", shares, 0.0)
+        if np.any(self.q < 0):
+            raise ValueError(f"q must be >= 0, got {self.q[self.q < 0].flat[0]:g}")
+        K = self.signs.size
+        if self.mean.shape[-1:] != (K,) or self.shares.shape != (K,):
+            raise ValueError(f"mean, q and shares must have one entry for each of the {K} signs, got {self.mean.shape}")
+        if set(self.signs) != {1.0, -1.0}:
+            raise ValueError(f"signs must be +1 and -1, at least one each, got {self.signs}")
+        pos, neg = (self._mean_of(label, self.mean) for label in (1, -1))
+        self.r, self.b = pos - neg, -0.5 * (pos + neg)
+
+    def _of(self, label):
+        """Return mean, q (..., k) and shares (k,) of the clusters of a class."""
+        mine = self.signs == label
+        return self.mean[..., mine], self.q[..., mine], self.shares[mine]
+
+    def _mean_of(self, label, values):
+        """Return the mean over the clusters of a class of values (..., K)."""
+        mine = self.signs == label
+        return np.asarray(values[..., mine] @ self.shares[mine])
+
+    def _z(self, label, threshold):
+        """Return by how many deviations the mean of each cluster of a class lies above the threshold, (..., k)."""
+        mean, q, _ = self._of(label)
+        gap = mean - np.asarray(threshold, float)[..., None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            z = gap / np.sqrt(q)
+        return np.where((q == 0) & (gap == 0), 0.0, z)  # a tie counts half
+
+    def _tail(self, label, threshold, side):
+        """Return the share of a class above (side 1) or below (side -1) the threshold."""
+        return (ndtr(side * self._z(label, threshold)) @ self.shares[self.signs == label])[()]
+
+    def density(self, delta, label):
+        """Return the probability density of the test score of class ``label`` (+1 or -1) at ``delta``."""
+        one_of("label", label, (1, -1))
+        if np.any(self.q == 0):
+            raise ValueError("q must be > 0 for a density: where it is 0 every sample of a cluster has the same score")
+        return np.exp(self._log_density(np.asarray(delta, float), label))[()]
+
+    def cluster_density(self, delta):
+        """Return the density of the test score of each cluster at ``delta``, with the clusters as the last axis."""
+        with np.errstate(over="ignore"):
+            z = (np.asarray(delta, float)[..., None] - self.mean) / np.sqrt(self.q)
+        return np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * self.q)
+
+    def _log_density(self, delta, label):
+        _, q, shares = self._of(label)
+        z = self._z(label, delta)
+        with np.errstate(over="ignore"):
+            return logsumexp(-0.5 * z * z - 0.5 * np.log(2.0 * np.pi * q), b=shares, axis=-1)
+
+    def log_odds(self, delta, phi_pos):
+        """Return the true log-odds of the positive class at scores ``delta``, which are not linear in the score.
+
+        Parameters
+        ----------
+        delta : float or array
+            Scores.
+        phi_pos : float or array
+            Share of positives in the test set.
+
+        Returns
+        -------
+        float or ndarray
+        """
+        delta = np.asarray(delta, float)
+        with np.errstate(divide="ignore"):
+            prior = logit(_share(phi_pos))
+        return (prior + self._log_density(delta, +1) - self._log_density(delta, -1))[()]
+
+    def _rates(self, threshold=0.0):
+        """Return all four rates."""
+        return formulas.Rates(*(self._tail(*args) for args in self._four(threshold)))
+
+    @staticmethod
+    def _four(threshold):
+        return (+1, threshold, 1), (-1, threshold, 1), (-1, threshold, -1), (+1, threshold, -1)
+
+    def tpr(self, threshold=0.0):
+        """Return the true positive rate (recall, sensitivity)."""
+        return self._tail(+1, threshold, 1)
+
+    def fpr(self, threshold=0.0):
+        """Return the false positive rate."""
+        return self._tail(-1, threshold, 1)
+
+    def tnr(self, threshold=0.0):
+        """Return the true negative rate (specificity)."""
+        return self._tail(-1, threshold, -1)
+
+    def fnr(self, threshold=0.0):
+        """Return the false negative rate."""
+        return self._tail(+1, threshold, -1)
+
+    def _shortfall(self, label, kappa):
+        mean, q, shares = self._of(label)
+        gap, s = np.asarray(kappa)[..., None] - label * mean, np.sqrt(q)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            t = gap / s
+            positive = s * np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi) + gap * ndtr(t)
+        return (np.where(q == 0, np.maximum(gap, 0.0), positive) @ shares)[()]
+
+    def test_loss(self, g, phi_pos):
+        """Return the mean test loss of any function of score and label; see :meth:`rbal.Metrics.test_loss`."""
+        if not callable(g):
+            raise TypeError(f"g must be a function of a score and a label, got {type(g).__name__}")
+        phi, losses = _share(phi_pos), []
+        for label in (1, -1):
+            mean, q, shares = self._of(label)
+            losses.append(_mean_loss(g, label, mean, np.sqrt(q)) @ shares)
+        return (phi * losses[0] + (1.0 - phi) * losses[1])[()]
+
+    def _purity(self, label, threshold, phi_pos, *, right=True):
+        """Return the share of class ``label`` among the samples answered so (or otherwise, if not ``right``)."""
+        phi, side = np.asarray(_share(phi_pos)), label if right else -label
+        low, high = self._ends(_FAR)
+        threshold = np.clip(np.asarray(threshold, float), low, high)  # far out it is the widest cluster's
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            log_of, log_other = (
+                logsumexp(log_ndtr(side * self._z(y, threshold)), b=self.shares[self.signs == y], axis=-1)
+                for y in (label, -label)
+            )
+            log_ratio = np.where(np.isneginf(log_of) & np.isneginf(log_other), 0.0, log_other - log_of)
+            phi_of, phi_other = (phi, 1.0 - phi) if label > 0 else (1.0 - phi, phi)
+            share = 1.0 / (1.0 + np.exp(log_ratio + (np.log(phi_other) - np.log(phi_of))))
+        return np.where(phi_of == 0, 0.0, np.where(phi_other == 0, 1.0, share))[()]
+
+    def _ends(self, deviations):
+        """Return scores that many deviations below and above all clusters."""
+        reach = deviations * np.sqrt(self.q)
+        return (self.mean - reach).min(axis=-1), (self.mean + reach).max(axis=-1)
+
+    def auc(self):
+        """Return the area under the ROC curve, P(Δ⁺ > Δ⁻): a sum over pairs of clusters."""
+        (up, q_up, shares_up), (down, q_down, shares_down) = self._of(1), self._of(-1)
+        gap = up[..., :, None] - down[..., None, :]
+        q = q_up[..., :, None] + q_down[..., None, :]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            z = np.where((q == 0) & (gap == 0), 0.0, gap / np.sqrt(q))
+        return (ndtr(z) @ shares_down @ shares_up)[()]
+
+    def auprc(self, phi_pos):
+        """Return the area under the precision–recall curve: the mean of the precision over scores of positives."""
+        phi, total = np.asarray(_share(phi_pos)), 0.0
+        mean, q, shares = self._of(+1)
+        narrowest = np.sqrt(self.q[self.q > 0].min(initial=np.inf))
+        for k in range(shares.size):
+            widest = np.sqrt(q[..., k].max(initial=0.0))
+            finer = max(1, int(np.ceil(widest / narrowest * _FINEST * _STEP)))  # steps into which a node is cut
+            step = _STEP / finer
+            z = _NODES if finer == 1 else np.arange(_NODES[0], _NODES[-1] + step / 2, step)
+            cuts = mean[..., k, None] + np.sqrt(q[..., k, None]) * z
+            precision = self._with_axis()._purity(+1, cuts, phi[..., None])
+            total = total + shares[k] * (precision @ (step * np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)))
+        return total
+
+    def _with_axis(self):
+        """Return the same metrics with one more axis, for thresholds."""
+        return MixtureMetrics(self.mean[..., None, :], self.q[..., None, :], self.signs, self.shares)
+
+    def _curve(self, n):
+        """Return these metrics with one more axis, and n thresholds along it, from +∞ past all clusters to -∞."""
+        n = positive_int("n", n)
+        if n < 2:
+            raise ValueError(f"n must be at least 2, got {n}")
+        K = self.signs.size
+        cuts = [  # each cluster has its part of them, spread over its own deviations
+            self.mean[..., k, None] + np.sqrt(self.q[..., k, None]) * np.linspace(-8.5, 8.5, -(-n // K))
+            for k in range(K)
+        ]
+        cuts = np.sort(np.concatenate(cuts, axis=-1), axis=-1)
+        threshold = cuts[..., np.linspace(cuts.shape[-1] - 1, 0, n).round().astype(int)]
+        threshold[..., 0], threshold[..., -1] = np.inf, -np.inf
+        return self._with_axis(), threshold
+
+    def best_threshold(self):
+        """Return the threshold of the highest balanced accuracy, where the densities of the classes cross."""
+        return self._best()[0]
+
+    def best_ba(self):
+        """Return the balanced accuracy at :meth:`best_threshold`; moving the threshold gains best_ba() - ba()."""
+        return self._best()[1]
+
+    def _best(self):
+        """Return the best threshold and its balanced accuracy, from all roots of equal densities."""
+        shape = self.mean.shape[:-1]
+        best = np.empty((2, *shape))
+        for at in np.ndindex(shape):
+            one = MixtureMetrics(self.mean[at], self.q[at], self.signs, self.shares)
+            cuts = one._crossings()
+            values = one.ba(cuts) if cuts.size else np.zeros(0)
+            top = int(np.argmax(values)) if cuts.size else -1
+            best[(slice(None), *at)] = (cuts[top], values[top]) if top >= 0 and values[top] > 0.5 else (np.inf, 0.5)
+        return best[0][()], best[1][()]
+
+    def _crossings(self):
+        """Return the scores (n,) at which the density of the positives rises above that of the negatives."""
+        if np.any(self.q == 0):
+            return np.sort(np.r_[0.5 * (self.mean[:, None] + self.mean).ravel()])
+        grid = np.unique(self.mean[:, None] + np.sqrt(self.q)[:, None] * _GRID)
+        gap = self.log_odds(grid, 0.5)
+        at = np.flatnonzero((gap[:-1] < 0) & (gap[1:] >= 0))
+        low, high = grid[at], grid[at + 1]
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            below = self.log_odds(middle, 0.5) < 0
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return 0.5 * (low + high)

@@ -1,0 +1,197 @@
+r"""Moments in the feature space of a kernel, from the Gram matrix of the training rows alone.
+
+A kernel :math:`k(x, x') = \phi(x)\cdot\phi(x')` makes features :math:`\phi` that nobody writes down, and a machine on
+them is linear. Resolvents of their covariance and of their shift follow from scalar products of rows
+(:mod:`rbal.moments._estimate`), and those are what a Gram matrix holds.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from .._support.validation import positive_int, real_array, unmasked
+from ._estimate import ARGUMENTS, Fitter, evenly, from_products
+from ._moments import Moments
+
+FEWEST = 2  # rows of a class, so that it has a variance
+
+
+class KernelMoments(Moments):
+    r"""Moments of two classes in the feature space of a kernel, as :meth:`rbal.Moments.from_kernel` estimates them.
+
+    :attr:`spectrum`, which :func:`rbal.solve` and :func:`rbal.sweep` take, is free of the optimism of few rows.
+    ``eigenvalues`` and ``delta_sq`` are what was measured, with its noise. Features have no coordinates here:
+    ``M`` and ``delta`` are None.
+
+    Attributes
+    ----------
+    L : int
+        Unit of class sizes. A ridge machine is the same for every L, with the ridge of :meth:`ridge`.
+    n_pos, n_neg : int
+        Rows of each class.
+    positive : object
+        Label of the positive class.
+    rest : float
+        Variance that an approximation of the kernel left out, and the spectrum has as noise; 0 for a full Gram matrix.
+    """
+
+    def __init__(self, sample, positive, sizes, rest=0.0):
+        super().__init__(L=sample.D, Q=1, M=None, delta=None, shift=sample.shift, covariance=sample.values)
+        self.sample, self.positive, self.rest = sample, positive, rest
+        self.n_pos, self.n_neg = sizes
+
+    def __repr__(self):
+        return f"KernelMoments(n_pos={self.n_pos}, n_neg={self.n_neg}, L={self.L})"
+
+    @property
+    def alpha_pos(self):
+        """Size of the positive class over L."""
+        return self.n_pos / self.L
+
+    @property
+    def alpha_neg(self):
+        """Size of the negative class over L."""
+        return self.n_neg / self.L
+
+    @property
+    def missing(self):
+        """Share of the variance that an approximation of the kernel left out."""
+        return self.rest / (self.rest + self.sample.values.sum())
+
+    def ridge(self, C):
+        r"""Return the ridge of the theory for scikit-learn's C.
+
+        With :math:`J = \sqrt L\,w` the theory's :math:`\tfrac12\tilde\lambda\lVert J\rVert^2 + \sum\ell` is
+        :math:`\tfrac12\lVert w\rVert^2 + C\sum\ell` times :math:`1/C`, if :math:`\tilde\lambda = 1/(CL)`.
+
+        Parameters
+        ----------
+        C : float or array
+
+        Returns
+        -------
+        float or array
+        """
+        C = real_array("C", C)
+        if not (C > 0.0).all():
+            raise ValueError(f"C must be > 0, got {C.min():g}")
+        return (1.0 / (C * self.L))[()]
+
+    @cached_property
+    def _eigen(self):
+        values, squares = self.sample.values, self.L * self.sample.shift**2
+        if self.sample.outside > 0.0:  # a part of the shift where no row varies
+            values, squares = np.r_[0.0, values], np.r_[self.L * self.sample.outside, squares]
+        return values, squares
+
+    @cached_property
+    def _fitter(self):
+        return Fitter(self.sample)
+
+    @cached_property
+    def spectrum(self):
+        """The :class:`rbal.moments.Spectrum` that the solver takes, estimated without the optimism of few rows."""
+        return self._with_rest(self._fitter.fit())
+
+    def _with_rest(self, spectrum):
+        """Return the spectrum with what was left out, spread evenly over as many directions as there are rows."""
+        if not self.rest > 0.0:
+            return spectrum
+        n = self.n_pos + self.n_neg
+        lam, g, s = (np.r_[a, b] for a, b in zip((self.rest / n, n / self.L, 0.0), spectrum[:3], strict=True))
+        order = np.argsort(lam, kind="stable")
+        lam = lam[order]
+        return spectrum._replace(lam=lam, g=g[order], s=s[order], shift=float(lam[0]))
+
+    def draws(self, n=64, random_state=0):
+        """Return spectra that other rows could have given: predictions with each of them scatter as their errors do.
+
+        Parameters
+        ----------
+        n : int
+            Number of spectra, rounded up to a power of two.
+        random_state : int
+            Seed.
+
+        Returns
+        -------
+        list of Spectrum
+        """
+        normals = evenly(positive_int("n", n), ARGUMENTS, np.random.default_rng(random_state))
+        return [self._with_rest(spectrum) for spectrum in self._fitter.draws(normals)]
+
+    def variance(self, J):
+        """Raise an error: features of a kernel have no coordinates, so that weights cannot be given."""
+        raise NotImplementedError("variance needs weights in feature space, where a kernel has no coordinates")
+
+    def debiased(self, n_pos, n_neg, band=50):
+        """Raise an error: the spectrum of kernel moments is free of this bias already."""
+        raise NotImplementedError("debiased is for measured moments; the spectrum of kernel moments has no such bias")
+
+
+def from_kernel(K, y, *, positive=None, L=None):
+    """Estimate the moments from a Gram matrix; see :meth:`rbal.Moments.from_kernel`."""
+    precision = np.finfo(np.float32 if getattr(K, "dtype", None) == np.float32 else float).eps
+    K = _symmetric(K, np.sqrt(precision))
+    member, label = labelled(y, len(K), positive)
+    L = len(K) if L is None else positive_int("L", L)
+    a = np.where(member, 1.0 / member.sum(), -1.0 / (~member).sum())
+    squared = a @ K @ a
+    along = without_means(K @ a, member)
+    products = without_means(without_means(K, member).T, member)
+    tolerance = np.sqrt(precision)
+    if not np.abs(products).max() > tolerance * np.abs(K).max():
+        raise ValueError("K must vary within the classes, got rows that are all alike")
+    sample = from_products(products, along, squared, member, L, noise=max(1e-10, len(K) * precision))
+    _check_positive(sample, np.trace(products), squared, tolerance)
+    return KernelMoments(sample, label, (sample.n_pos, sample.n_neg))
+
+
+def without_means(rows, member):
+    """Return rows (n, …) less the mean of their class, which ``member`` (n,) tells."""
+    out = np.array(rows, float)
+    for own in (member, ~member):
+        out[own] -= out[own].mean(axis=0)
+    return out
+
+
+def labelled(y, n, positive=None):
+    """Return which of n rows are positive (n,), and the label of these: by default the rarer of two."""
+    y = np.asarray(unmasked("y", y))
+    if y.shape != (n,):
+        raise ValueError(f"y must have one label for each of {n} rows, got shape {y.shape}")
+    if y.dtype.kind == "f" and np.isnan(y).any():
+        raise ValueError("y must hold no NaN")
+    labels, counts = np.unique(y, return_counts=True)
+    if len(labels) != 2:
+        raise ValueError(f"y must hold two classes, got {len(labels)}")
+    if positive is None:
+        positive = labels[0] if counts[0] < counts[1] else labels[1]  # of equal classes, the larger label
+    elif positive not in labels:
+        raise ValueError(f"positive must be one of the labels {labels[0]!r} and {labels[1]!r}, got {positive!r}")
+    if counts.min() < FEWEST:
+        raise ValueError(f"y must have at least {FEWEST} rows of each class, got {counts.min()}")
+    return y == positive, positive
+
+
+def _symmetric(K, tolerance):
+    K = real_array("K", K, 2)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be square, the scalar products of the rows with each other, got shape {K.shape}")
+    off = np.abs(K - K.T).max(initial=0.0)
+    if off > tolerance * np.abs(K).max(initial=0.0):
+        raise ValueError(f"K must be symmetric, got entries that differ by {off:g}")
+    return 0.5 * (K + K.T)
+
+
+def _check_positive(sample, trace, squared, tolerance):
+    """Refuse a matrix that is not one of scalar products, up to rounding.
+
+    The bias of a machine is free, so that only differences of rows matter, and only their products are judged.
+    """
+    seen = (sample.n_pos + sample.n_neg - 2) * sample.values[sample.values > 0.0].sum()
+    if seen - trace > tolerance * max(seen, -trace):  # eigenvalues add up to the trace
+        raise ValueError(f"K must have no negative eigenvalues, got some that add up to {trace - seen:g}")
+    rest = squared - sample.shift @ sample.shift
+    if rest < -tolerance * max(abs(squared), sample.values.max()):
+        raise ValueError(f"K must have no negative eigenvalues, got a squared distance of {rest:g} between the means")

@@ -1,0 +1,70 @@
+"""Rows of a table as clusters: which rows belong together, and the covariances of such parts."""
+
+import numpy as np
+
+from .._support.validation import positive_int, seeded, unmasked
+from ._blocks import LowRank, check_room
+
+
+def labels_of(name, value, n, of):
+    """Return labels (n,), none of them missing."""
+    labels = np.asarray(unmasked(name, value))
+    if labels.shape != (n,):
+        raise ValueError(f"{name} must have one entry for each of the {n} {of}, got shape {labels.shape}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"{name} must not be missing, got {labels[~np.isfinite(labels)][0]}")
+    return labels
+
+
+def estimated(roots, labels, shares, covariance):
+    """Return covariances, index and factor of each cluster, from rows with FᵀF = C."""
+    K, D = len(roots), roots[0].shape[1]
+    for c, F in enumerate(roots):
+        if not F.any():
+            raise ValueError(f"X must vary within every cluster, got equal rows in one of class {labels.tolist()[c]!r}")
+    if covariance == "own":
+        if sum(map(len, roots)) + K < D:
+            return [LowRank(F, 0.0) for F in roots], np.arange(K), np.ones(K)
+        check_room("X", K, D)
+        return [F.T @ F for F in roots], np.arange(K), np.ones(K)
+    weights = shares / np.unique(labels).size
+    stacked = np.concatenate([np.sqrt(w) * F for w, F in zip(weights, roots, strict=True)])
+    if len(stacked) < D:
+        pooled, total = LowRank(stacked, 0.0), np.sum(stacked**2)
+    else:
+        check_room("X", 1, D)
+        pooled, total = stacked.T @ stacked, np.sum(stacked**2)
+    width = np.array([np.sum(F**2) / total for F in roots]) if covariance == "width" else np.ones(K)
+    return [pooled], np.zeros(K, np.int64), width
+
+
+def parts_of(features, y, clusters, random_state):
+    """Return (label, indices of rows) of each cluster."""
+    if np.ndim(clusters) == 0:
+        n = positive_int("clusters", clusters)
+        parts = [(label, part) for label in np.unique(y).tolist() for part in _cut(features, y, label, n, random_state)]
+    else:
+        names = labels_of("clusters", clusters, len(y), "rows")
+        parts = [
+            (label, np.flatnonzero((y == label) & (names == name)))
+            for label in np.unique(y).tolist()
+            for name in np.unique(names[y == label])
+        ]
+    for label, rows in parts:
+        if rows.size < 2:
+            raise ValueError(f"clusters must have at least 2 rows each, got {rows.size} in one of class {label!r}")
+    return parts
+
+
+def _cut(features, y, label, n, random_state):
+    """Return the rows of each of n parts of a class, found by k-means."""
+    rows = np.flatnonzero(y == label)
+    if n == 1:
+        return [rows]
+    if rows.size < 2 * n:
+        raise ValueError(f"clusters must leave at least 2 rows each, got {n} for {rows.size} rows of class {label!r}")
+    from sklearn.cluster import KMeans
+
+    seed = int(seeded("random_state", random_state).integers(2**31))
+    part = KMeans(n, n_init=10, random_state=seed).fit_predict(features[rows])
+    return [rows[part == k] for k in range(n)]
