@@ -8,12 +8,16 @@ times, and :math:`c\,\alpha_\text{min}` samples of the majority are kept: 0 is r
 oversampling. To the theory a sample that is there c times is one sample whose loss has weight c.
 """
 
+from ._adjust import ADJUSTMENTS, Adjustment, BestAdjustment, Change, adjust, best_adjustment, register_adjustment
+from ._bagging import Bagging, bagging
+from ._classifier import BestClassifier, best_classifier
 from ._compare import compare
 from ._mixing import BestMixing, balanced, best_mixing, imbalanced, mix
 from ._records import REMEDIES, Remedy, register
 from ._window import Window, window
 
 __all__ = [
-    "REMEDIES", "BestMixing", "Remedy", "Window",
-    "balanced", "best_mixing", "compare", "imbalanced", "mix", "register", "window",
+    "ADJUSTMENTS", "REMEDIES", "Adjustment", "Bagging", "BestAdjustment", "BestClassifier", "BestMixing", "Change",
+    "Remedy", "Window", "adjust", "bagging", "balanced", "best_adjustment", "best_classifier", "best_mixing", "compare",
+    "imbalanced", "mix", "register", "register_adjustment", "window",
 ]  # fmt: skip

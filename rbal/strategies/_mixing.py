@@ -184,7 +184,7 @@ def _solve(moments, pos, neg, kappa, **options):
     arrays = [np.asarray(a) for a in (pos, neg, kappa, *options.values()) if a is not None]
     if all(a.ndim == 0 for a in arrays):
         numbers = {k: v.item() if isinstance(v, np.ndarray) else v for k, v in options.items()}
-        kappa = None if kappa is None else number("kappa", kappa, 0.0)
+        kappa = kappa.item() if isinstance(kappa, np.ndarray) else kappa
         return solve(moments, float(pos), float(neg), kappa, **numbers)
     return sweep(moments, pos, neg, kappa, **options)
 
