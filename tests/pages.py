@@ -1,30 +1,24 @@
 """Where the built book is, and a server and a browser to see it with."""
 
-import functools
-import http.server
-import shutil
-import threading
-from contextlib import contextmanager
+import sys
 from pathlib import Path
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 WIDE, PHONE = {"width": 1300, "height": 900}, {"width": 375, "height": 800}
 
+sys.path.append(str(ROOT / "tools"))
+from browser import CHROMIUM, serve  # noqa: E402, F401
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
-
-    def log_message(self, *args):
-        pass
-
-
-@contextmanager
-def serve(folder):
-    """Serve a folder on localhost; gives its address."""
-    handler = functools.partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+# Old addresses, and the pages that they lead to.
+CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+MOVED = {f"{old}.html": f"{new}.html" for old, new in CONFIG["sphinx"]["config"]["moved_pages"].items()}
+# Pages of the built book; none where it is not built.
+PAGES = sorted(
+    str(path.relative_to(HTML))
+    for path in HTML.rglob("*.html")
+    if not {"_static", "_sources", "_images"} & set(path.relative_to(HTML).parts)
+    and str(path.relative_to(HTML)) not in MOVED
+)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import execute
 import nbformat
+import schedule
 from docutils import nodes
 from jupyter_cache import get_cache
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -78,9 +79,9 @@ def redirect(app, exception):
 
 
 def paper_line(text):
-    """The italic line in which a chapter says what it reproduces, without its running time; None if there is none."""
+    """The italic line in which a chapter says what it reproduces; None if there is none."""
     found = re.search(r"^\*(?!\*)([^*]+)\*$", text, re.MULTILINE)
-    return found and re.split(r"\s+Runs in\b", " ".join(found[1].split()))[0]
+    return found and " ".join(found[1].split())
 
 
 class ChapterStatus(SphinxDirective):
@@ -90,8 +91,8 @@ class ChapterStatus(SphinxDirective):
         """Write the table as MyST, so that titles and formulas resolve as anywhere else."""
         cache = get_cache(self.config.nb_execution_cache_path)
         here = Path(self.env.doc2path(self.env.docname)).parent
-        rows = ["| page | what it reproduces | seconds |", "|:--|:--|--:|"]
-        total = 0.0
+        rows = ["| page | what it reproduces | seconds | memory, MB |", "|:--|:--|--:|--:|"]
+        total, pages = 0.0, schedule.known()
         for path, notebook in execute.pages().items():
             record = execute.record(cache, notebook)
             seconds = record.data["execution_seconds"] if record else None
@@ -100,11 +101,35 @@ class ChapterStatus(SphinxDirective):
             if line is None and path.parent.name == "notebooks":
                 logger.warning(f"{path.name}: no italic line says which figure of the paper it reproduces")
             link = f"[](../{path.relative_to(here.parent)})"
-            rows.append(f"| {link} | {line or '–'} | {'–' if seconds is None else f'{seconds:.0f}'} |")
-        rows.append(f"| all, one after another | | {total:.0f} |")
+            megabytes = pages.get(str(path.relative_to(execute.ROOT)), {}).get("megabytes", "–")
+            rows.append(f"| {link} | {line or '–'} | {'–' if seconds is None else f'{seconds:.0f}'} | {megabytes} |")
+        rows.append(f"| all, one after another | | {total:.0f} | |")
         box = nodes.container(classes=["rbal-status"])
         self.state.nested_parse(rows, self.content_offset, box)
         return box.children
+
+
+class RunningTime(SphinxPostTransform):
+    """Add to the italic line of a chapter how long this build, or the tests before it, ran its cells."""
+
+    default_priority = 800
+
+    def run(self, **kwargs):
+        """Look the time up in the cache that the page's outputs come from."""
+        path = Path(self.env.doc2path(self.env.docname))
+        if path.parent.name != "notebooks":
+            return
+        record = execute.record(get_cache(self.config.nb_execution_cache_path), execute.read(path))
+        if record:
+            add_time(self.document, record.data["execution_seconds"])
+
+
+def add_time(document, seconds):
+    """Add a sentence to the first paragraph that is nothing but italics."""
+    for paragraph in document.findall(nodes.paragraph):
+        if len(paragraph) == 1 and isinstance(paragraph[0], nodes.emphasis):
+            paragraph[0] += nodes.Text(f" Ran in {max(1.0, seconds):.0f} s when this book was built.")
+            return
 
 
 class CaptionAsAlt(SphinxPostTransform):
@@ -125,6 +150,7 @@ def setup(app):
     """Register with Sphinx."""
     app.add_directive("chapter-status", ChapterStatus)
     app.add_post_transform(CaptionAsAlt)
+    app.add_post_transform(RunningTime)
     app.add_config_value("moved_pages", {}, "html")
     app.connect("config-inited", configure)
     app.connect("build-finished", redirect)

@@ -3,6 +3,9 @@
 Readers without JavaScript, and other builders than HTML, get the static figure that stands inside the element.
 """
 
+from pathlib import Path
+
+import bundle
 from docutils import nodes
 from docutils.parsers.rst.directives import unchanged
 from sphinx.util.docutils import SphinxDirective
@@ -30,7 +33,7 @@ class Explorer(SphinxDirective):
         if name not in FIGURES:
             raise self.error(f"explorer must be one of {', '.join(FIGURES)}, got {name!r}")
         image = nodes.image(uri=f"/book/_static/explorer/static/{name}.svg", alt=FIGURES[name])
-        note = nodes.paragraph(text="A still of an explorer, which needs JavaScript and a page served over http.")
+        note = nodes.paragraph(text="A still of an explorer, which needs JavaScript.")
         figure = nodes.container("", image, note, classes=["rbal-static"], is_div=True)
         start = f'<rbal-explorer name="{name}" id="explorer-{name}">'
         return [nodes.raw("", start, format="html"), figure, nodes.raw("", "</rbal-explorer>", format="html")]
@@ -41,11 +44,20 @@ def add_assets(app, pagename, templatename, context, doctree):
     if doctree is None or not any("<rbal-explorer" in node.astext() for node in doctree.findall(nodes.raw)):
         return
     app.add_js_file("explorer/index.js", type="module")
+    app.add_js_file("explorer/from-file.js")
     app.add_css_file("explorer/explorer.css")
+
+
+def write_bundle(app, exception):
+    """Write the explorers as one script, for pages that are opened from a folder."""
+    folder = Path(app.outdir) / "_static" / "explorer"
+    if not exception and app.builder.format == "html" and folder.exists():
+        (folder / "bundle.js").write_text(bundle.bundle(folder), encoding="utf-8")
 
 
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("explorer", Explorer)
     app.connect("html-page-context", add_assets)
+    app.connect("build-finished", write_bundle)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,8 +18,9 @@ from rbal.datasets import images, lattice, synthetic
 from rbal.losses import HINGE
 from rbal.metrics import METRICS
 from rbal.saddle._kernels import newton_address
-from rbal.saddle._problem import RIDGE, UNSAT
-from rbal.saddle._walks import COLUMNS, N_COLUMNS, Question, walk
+from rbal.saddle._problem import RIDGE, UNSAT, Question
+from rbal.saddle._rescue import tables_and_rescue
+from rbal.saddle._walks import COLUMNS, N_COLUMNS, walk
 
 EXPLORER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
 TARGET = EXPLORER / "data" / "moments.json"
@@ -30,7 +31,7 @@ DIGITS = 15
 
 def data_sets():
     """Key, name and moments of every data set."""
-    random = synthetic.random_gaussian(np.random.default_rng(707), L=100, scale=1.5)  # the classes of chapter 7
+    random = synthetic.random_gaussian(np.random.default_rng(707), L=100, scale=1.5)  # as in metrics_seen
     pos, neg = lattice.load_dimers("bounded"), lattice.load_dimers("unbounded")
     return {
         "ising": ("Independent spins", rbal.Moments.ising(m=0.4, delta=1.0, L=100)),
@@ -60,7 +61,8 @@ def order_parameters(spectrum, norm):
     for mode, grid in points(norm):
         for point in grid:  # each from scratch, so that no two spectra take different ways
             out = np.empty((1, N_COLUMNS))
-            question = Question(mode, *HINGE.tables, float(norm), True, 1e-12, 200, newton_address())
+            calls, traits, rescue = tables_and_rescue(HINGE, mode, needed=True)
+            question = Question(mode, calls, traits, float(norm), True, 1e-12, 200, newton_address(), rescue)
             walk(question, spectrum, point[None], np.empty(5), -1, out)
             rows.append(out[0])
     table = dict(zip(COLUMNS, np.array(rows).T, strict=True))

@@ -28,7 +28,8 @@ def main():
     plotting.use_style()
     rho_neg = np.linspace(0.05, 0.95, 361)
     fig, ax = plt.subplots(figsize=(7.0, 3.3))
-    for kappa, color in zip(MARGINS, (plotting.SKY, plotting.BLUE, plotting.VERMILLION), strict=True):
+    for kappa in MARGINS:
+        color = plotting.margin_color(kappa)
         metrics = rbal.sweep(classes(), 2.0, 2.0 * rho_neg / (1.0 - rho_neg), kappa).metrics
         ax.plot(rho_neg, metrics.ba(), color=color, label=f"κ = {kappa:g}")
         ax.plot(rho_neg, metrics.best_ba(), ":", color=color, lw=1.2)

@@ -5,19 +5,9 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
-import yaml
-from pages import HTML, PHONE, ROOT, WIDE
+from pages import HTML, MOVED, PAGES, PHONE, WIDE
 
 pytestmark = pytest.mark.browser
-
-CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-MOVED = {f"{old}.html": f"{new}.html" for old, new in CONFIG["sphinx"]["config"]["moved_pages"].items()}
-PAGES = sorted(
-    str(path.relative_to(HTML))
-    for path in HTML.rglob("*.html")
-    if not {"_static", "_sources", "_images"} & set(path.relative_to(HTML).parts)
-    and str(path.relative_to(HTML)) not in MOVED
-)
 
 
 class Links(HTMLParser):

@@ -50,7 +50,7 @@ def figures(text):
 
 
 def test_the_figure_shows_what_its_caption_says():
-    # of features of equal variance; chapter 8 has others, where a larger margin does not lift the peak
+    # of features of equal variance; the chapter tradeoff has others, where a larger margin does not lift the peak
     sys.path.insert(0, str(ROOT / "tools"))
     try:
         import readme_figure
@@ -78,5 +78,5 @@ def test_every_chapter_opens_with_its_question():
 
 def test_notation_has_every_metric():
     notation = (ROOT / "book" / "notation.md").read_text(encoding="utf-8")
-    for name in vars(rbal.Metrics):
+    for name in dir(rbal.Metrics):
         assert name.startswith("_") or f"`{name}`" in notation, name

@@ -1,5 +1,6 @@
 /**
- * Where to start, which phase to solve, what to do when Newton fails. The twin of rbal/_solver.py for the hinge loss.
+ * Where to start, which phase to solve, what to do when Newton fails. The twin of rbal/saddle/_starts.py, _sphere.py and _ridge.py for
+ * the hinge loss.
  * @module
  */
 import { HINGE, INEQUALITY, INEQUALITY_EDGE } from "./losses.js";

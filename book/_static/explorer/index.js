@@ -14,9 +14,10 @@ const DEFINITIONS = Object.fromEntries([metrics, tradeoff, mixing, scores, phase
 
 let loading;
 
-/** Moments of the data sets and first settings, fetched once for all explorers of a page. */
+/** Moments of the data sets and first settings, fetched once for all explorers of a page, or held by the script. */
 function load() {
-  const get = (file) => fetch(new URL(`./data/${file}.json`, import.meta.url)).then((r) => r.json());
+  const held = globalThis.rbalExplorerData;
+  const get = (file) => held?.[file] ?? fetch(new URL(`./data/${file}.json`, import.meta.url)).then((r) => r.json());
   loading ??= Promise.all([get("moments"), get("defaults")]).then(([moments, defaults]) => ({ moments, defaults }));
   return loading;
 }

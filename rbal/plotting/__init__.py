@@ -1,0 +1,80 @@
+"""The style of every figure: theory as lines, simulations as dots with error bars, one colour for each margin."""
+
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from ._figures import show_as_svg
+
+__all__ = [
+    "BLACK", "BLUE", "GREEN", "ORANGE", "PURPLE", "SKY", "VERMILLION", "dots", "margin_color", "use_style",
+]  # fmt: skip
+
+#: Okabe–Ito colours, told apart by readers with any colour vision.
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+)  # fmt: skip
+
+#: Margins that the book draws, each with its colour in every figure.
+_MARGINS = {0.0: BLACK, 0.3: ORANGE, 0.5: SKY, 1.0: BLUE, 1.5: GREEN, 2.0: PURPLE, 4.0: VERMILLION}
+
+
+def use_style():
+    """Switch matplotlib to the style of the book; in a notebook, figures are shown as SVG from then on."""
+    plt.style.use(Path(__file__).with_name("rbal.mplstyle"))
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None and hasattr(shell, "kernel"):
+        show_as_svg(shell)
+
+
+def margin_color(kappa):
+    """Give the colour of a margin, the same in all figures of the book.
+
+    Parameters
+    ----------
+    kappa : float
+        Margin. Those that the book draws most (0, 0.3, 0.5, 1, 1.5, 2, 4) have a colour each, and any other takes the
+        colour of the nearest of them in ratio.
+
+    Returns
+    -------
+    str
+        Colour as ``#rrggbb``.
+
+    Examples
+    --------
+    >>> from rbal import plotting
+    >>> plotting.margin_color(1.0) == plotting.BLUE, plotting.margin_color(8.0) == plotting.VERMILLION
+    (True, True)
+    """
+    kappa = float(kappa)
+    if not np.isfinite(kappa):
+        raise ValueError(f"kappa must be a finite number, got {kappa}")
+    if kappa <= 0:
+        return _MARGINS[0.0]
+    return _MARGINS[min((known for known in _MARGINS if known > 0), key=lambda known: abs(np.log(kappa / known)))]
+
+
+def dots(ax, x, trials, **kwargs):
+    """Draw the mean over trials with its standard error.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    x : (n,) array
+    trials : (n_trials, n) array
+        One row per simulation.
+    **kwargs
+        Passed on to ``ax.errorbar``.
+
+    Returns
+    -------
+    matplotlib ErrorbarContainer
+    """
+    trials = np.asarray(trials, float)
+    if trials.ndim != 2 or len(trials) < 2:
+        raise ValueError(f"trials must have at least two rows, one per simulation, got shape {trials.shape}")
+    error = trials.std(axis=0, ddof=1) / np.sqrt(len(trials))
+    return ax.errorbar(x, trials.mean(axis=0), error, fmt="o", **kwargs)

@@ -1,0 +1,214 @@
+"""The built book on a phone and in the dark: text in figures, formulas, and where the first figure stands."""
+
+import functools
+import re
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+from pages import HTML, PAGES, PHONE
+
+pytestmark = pytest.mark.browser
+
+SMALLEST = 9  # pixels, of text in a figure on a phone
+DESK = {"width": 1400, "height": 900}
+HIGHEST = 900  # pixels from the top of a page, within which a chapter shows its first figure
+CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
+STILLS = "book/widgets.html"  # pictures of widgets, which draw on a canvas of their own, as Jupyter shows them
+# Chapters that still start with code. None is added here: a chapter that is rewritten leaves the list.
+LATE = {
+    f"notebooks/{name}.html"
+    for name in (
+        "deep", "ensembles", "generative", "images", "imbalance", "kernels", "lattice", "likelihood_informed",
+        "metrics", "metrics_seen", "probabilities", "replicas", "setting", "solving", "strategies", "tradeoff",
+        "validation", "your_data",
+    )
+}  # fmt: skip
+
+READY = """async () => {
+  if (window.MathJax?.startup) await MathJax.startup.promise;
+  for (const image of document.images) {
+    image.loading = "eager";
+    await image.decode().catch(() => {});
+  }
+  await new Promise((done) => setTimeout(done, 100));
+}"""
+
+# Figures of cells that are shown: their file and width. Others have text that cannot be measured.
+FIGURES = """() => [...document.querySelectorAll(".cell_output figure img, .rbal-figure img")]
+  .filter((image) => image.offsetParent !== null)
+  .map((image) => ({ file: image.currentSrc, width: image.getBoundingClientRect().width,
+                     ours: image.classList.contains("rbal-img") }))"""
+
+# Formulas that go on where nobody can see it: outside of the page, or in a box that does not scroll or has no edge.
+CUT = """() => {
+  const found = [];
+  for (const node of document.querySelectorAll("mjx-container")) {
+    if (node.offsetParent === null || node.closest("nav")) continue; // in a closed solution, or in the contents
+    const name = node.textContent.slice(0, 40) || node.querySelector("math")?.textContent.slice(0, 40);
+    const box = node.getBoundingClientRect();
+    if (node.getAttribute("display") !== "true" && !node.matches(".rbal-wide")) {
+      const scrolls = node.closest(".pst-scrollable-table-container, pre");
+      if (!scrolls && box.right > innerWidth + 1) found.push(`a formula within a line is cut off: ${name}`);
+      continue;
+    }
+    if (box.right > innerWidth + 1) found.push(`a formula leaves the page: ${name}`);
+    const inner = node.querySelector("mjx-math")?.getBoundingClientRect();
+    const hidden = inner ? inner.right - box.right : 0;
+    if (hidden <= 2) continue;
+    if (!/auto|scroll/.test(getComputedStyle(node).overflowX)) found.push(`a formula does not scroll: ${name}`);
+    else if (!node.matches(".rbal-more-right, .rbal-more-left")) found.push(`a formula has no edge: ${name}`);
+  }
+  for (const node of document.querySelectorAll(".bd-article p"))
+    if (/^[,.;:]/.test(node.textContent.trim())) found.push(`an orphan: ${node.textContent.trim().slice(0, 40)}`);
+  return found;
+}"""
+
+FIRST = """() => {
+  const shown = [...document.querySelectorAll(".bd-article :is(figure img, .cell_output img, rbal-explorer)")]
+    .filter((node) => node.offsetParent !== null);
+  return shown.length ? Math.min(...shown.map((node) => node.getBoundingClientRect().top + scrollY)) : null;
+}"""
+
+
+@contextmanager
+def opened(browser, address, viewport, body=None, **options):
+    """A page of the book, when all of it is there; body stands in for its file."""
+    context = browser.new_context(viewport=viewport, **options)
+    page = context.new_page()
+    if body is not None:
+        page.route(address, lambda route: route.fulfill(body=body, content_type="text/html; charset=utf-8"))
+    page.set_default_timeout(120_000)
+    page.goto(address, wait_until="load")
+    page.wait_for_load_state("networkidle")  # the first page leads to another
+    page.evaluate(READY)
+    yield page
+    context.close()
+
+
+@functools.cache
+def smallest(file):
+    """Width of a figure and its smallest text, in its own units; None without text.
+
+    matplotlib draws letters of 100 units, and writes the size of a text as their scale.
+    """
+    svg = (HTML / urlsplit(file).path.lstrip("/")).read_text(encoding="utf-8")
+    sizes = [100 * float(size) for size in re.findall(r"scale\(([\d.]+) -[\d.]+\)", svg)]
+    width = float(re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+) ', svg)[1])
+    return width, min(sizes, default=None)
+
+
+def text_too_small(figures):
+    """What is wrong with the text of figures as shown."""
+    found = []
+    for figure in figures:
+        name = figure["file"].rsplit("/", 1)[-1][-40:]
+        if not figure["ours"]:
+            found.append(f"{name}: not drawn by rbal.plotting, so that its text cannot be measured")
+            continue
+        width, size = smallest(figure["file"])
+        if size is not None and size * figure["width"] / width < SMALLEST:
+            found.append(f"{name}: text of {size * figure['width'] / width:.1f} px")
+    return found
+
+
+def need(pages):
+    if not pages:
+        pytest.skip("there is no book in _build/html: make book")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_reads_on_a_phone(name, browser, origin):
+    with opened(browser, origin + name, PHONE) as page:
+        figures = page.evaluate(FIGURES)
+        if name == STILLS:
+            figures = [figure for figure in figures if figure["ours"]]
+        found = text_too_small(figures) + page.evaluate(CUT)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_first_figure_stands_near_the_top(name, browser, origin, record_property):
+    with opened(browser, origin + name, DESK) as page:
+        top = page.evaluate(FIRST)
+    record_property("first figure, px", top)
+    if name in LATE and (top is None or top > HIGHEST):
+        pytest.xfail(f"the first figure stands {top and round(top)} px down the page")
+    assert top is not None, "no figure at all"
+    assert top <= HIGHEST
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_key_numbers_are_left_out(name):
+    text = (HTML / name).read_text(encoding="utf-8")
+    assert "nbval-check-output" not in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_follow_the_theme(scheme, browser, origin):
+    need(CHAPTERS)
+    with opened(browser, origin + CHAPTERS[0], DESK, color_scheme=scheme) as page:
+        shown = [figure["file"] for figure in page.evaluate(FIGURES)]
+        assert shown
+        assert all(file.endswith(f"-{scheme}.svg") for file in shown)
+        ground = page.locator(".rbal-img:visible").first.evaluate("e => getComputedStyle(e).backgroundColor")
+        assert ground == "rgba(0, 0, 0, 0)"
+        page.emulate_media(media="print")
+        assert all(figure["file"].endswith("-light.svg") for figure in page.evaluate(FIGURES))
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_a_figure_opens_large_by_keyboard(viewport, browser, origin):
+    need(CHAPTERS)
+    with opened(browser, origin + CHAPTERS[0], viewport) as page:
+        button = page.locator(".rbal-enlarge").first
+        button.focus()
+        page.keyboard.press("Enter")
+        dialog = page.locator("dialog.rbal-large")
+        assert dialog.is_visible()
+        large = dialog.locator("img")
+        large.evaluate("e => e.decode()")
+        assert large.get_attribute("alt")
+        width, size = smallest(large.evaluate("e => e.src"))
+        assert size * large.bounding_box()["width"] / width >= SMALLEST
+        page.keyboard.press("Escape")
+        assert dialog.count() == 0
+        assert page.evaluate("document.activeElement.className") == "rbal-enlarge"
+
+
+META = '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+HEAD = f"<!doctype html><html><head>{META}</head>"
+FORMULA = (
+    '<mjx-container display="true" style="display: block; width: 300px; overflow-x: {}" class="{}">'
+    '<mjx-math style="display: block; width: 900px">x</mjx-math></mjx-container>'
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (FORMULA.format("auto", "rbal-more-right"), None),
+        (FORMULA.format("auto", ""), "a formula has no edge"),
+        (FORMULA.format("hidden", "rbal-more-right"), "a formula does not scroll"),
+        ('<mjx-container style="display: inline-block; width: 900px">x</mjx-container>', "within a line is cut off"),
+        ('<div class="bd-article"><p>, where x is small</p></div>', "an orphan"),
+    ],
+)
+def test_bad_formulas_are_recognised(body, expected, chromium, origin):
+    with opened(chromium, origin + "bad.html", PHONE, f"{HEAD}<body>{body}</body></html>") as page:
+        found = page.evaluate(CUT)
+    assert (len(found) == 1 and expected in found[0]) if expected else not found, found
+
+
+def test_small_text_and_late_figures_are_recognised(chromium, origin, tmp_path, monkeypatch):
+    (tmp_path / "small.svg").write_text('<svg viewBox="0 0 600 300"><g transform="scale(0.1 -0.1)"/></svg>')
+    monkeypatch.setattr("test_legibility.HTML", tmp_path)
+    smallest.cache_clear()
+    figure = {"file": "http://book/small.svg", "ours": True}
+    assert "text of 5.8 px" in text_too_small([{**figure, "width": 350}])[0]
+    assert not text_too_small([{**figure, "width": 600}])
+    assert "cannot be measured" in text_too_small([{**figure, "width": 600, "ours": False}])[0]
+    picture = '<figure style="margin-top: 1234px"><img src="data:," alt="x" width="9" height="9"></figure>'
+    body = f'{HEAD}<body style="margin: 0"><div class="bd-article">{picture}</div></body></html>'
+    with opened(chromium, origin + "bad.html", DESK, body) as page:
+        assert page.evaluate(FIRST) > 1200
