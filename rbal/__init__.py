@@ -9,13 +9,18 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Moments": "moments",
+    "Mixture": "moments",
     "solve": "saddle",
+    "solve_ovr": "saddle",
     "sweep": "saddle",
+    "overlap": "saddle",
     "Solution": "saddle",
     "ConvergenceWarning": "saddle",
     "critical_margin": "phases",
     "critical_alpha": "phases",
     "Metrics": "metrics",
+    "Calibrated": "calibration",
+    "calibrated": "calibration",
     "train_density": "margins",
     "test_density": "margins",
     "large_margin": "limits",
@@ -32,9 +37,11 @@ _HOME = {
 }
 _MODULES = (
     "advice",
+    "calibration",
     "datasets",
     "deep",
     "experiments",
+    "kernels",
     "learners",
     "limits",
     "losses",
@@ -48,6 +55,7 @@ _MODULES = (
     "samplers",
     "strategies",
     "studies",
+    "warmup",
     "widgets",
 )
 

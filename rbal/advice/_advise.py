@@ -230,7 +230,8 @@ def advise(
     The prediction is the metric on new data, averaged over training sets of this size. Its interval has two parts: the
     class statistics are estimated from the rows at hand, and real classes are not quite those of the theory
     (``model_error``, found on real tables with a linear SVM and balanced accuracy, and used for other metrics too). The
-    scatter between training sets is not in it. Chapter 15 shows how many of the intervals hold what is measured.
+    scatter between training sets is not in it. The chapter "Your own data" shows how many hold what
+    is measured.
     Remedies are compared by the first part alone, since they share the second.
 
     Examples

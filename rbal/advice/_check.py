@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from tqdm.auto import tqdm
 
+from .._support import parallel
 from ..strategies import REMEDIES
 from ._pipeline import class_weight, coding, learner, sampler
 from ._threshold import best_cut, height
@@ -56,7 +57,7 @@ def cross_validate(data, setting, mixings, *, folds, repeats, n_jobs, random_sta
     names = {name: str(name) for name in X.columns}
     X = X.rename(columns=names)
     kinds = [names[n] for n in data.numeric], [names[n] for n in data.categorical], data.standardize
-    work = Parallel(n_jobs=-1 if n_jobs is None else n_jobs, return_as="generator")(
+    work = Parallel(n_jobs=-1 if n_jobs is None else parallel.workers(n_jobs), return_as="generator")(
         delayed(_scores)(X, y, kinds, train, test, _steps(designs, y[train], seed), (setting.loss, setting.C))
         for _, train, test, seed in splits
     )

@@ -12,11 +12,11 @@ from ._diagnose import notes
 from ._remedies import designs, evaluate
 
 NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
-TRUST = 0.02  # error of predictions on real tables (chapter 15): of remedies closer than this the simplest is taken
+TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
 # Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
 # distance between the classes of real tables. It is larger for few rows, since the covariance is then that of the other
 # class. With these sizes, which rbal.studies.tables.model_error finds, 90 % of the intervals hold what is measured on
-# the design tables of chapter 15. The judging tables had no part in it.
+# the design tables of the chapter your_data. The judging tables had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
 OFF = 0.03  # a prediction that misses the check by more than this and by more than three standard errors disagrees
 SHARED = 2.0  # standard errors that the mean over all predictions may be off by: one test, so two are enough

@@ -1,7 +1,6 @@
 """Build the classifier of the advice from scikit-learn parts: coding of the columns, sampler, weights and learner."""
 
 import numpy as np
-from imblearn import FunctionSampler
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -9,7 +8,6 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from .._support.frames import plain
 from ..losses import LOSSES
-from ..samplers import RandomMixSampler
 from ..strategies import REMEDIES
 
 
@@ -24,7 +22,7 @@ def coding(numeric, categorical, standardize=True):
 def coding_of(data):
     """Return the pipeline steps that code the table of the advice in the form in which it was given."""
     if data.is_sparse:
-        return [StandardScaler(with_mean=False) if data.standardize else FunctionSampler()]
+        return [StandardScaler(with_mean=False) if data.standardize else sampler(np.nan)]
     places = {name: j for j, name in enumerate(data.names)}
     named = all(isinstance(name, str) for name in data.names)
     used = ([name if named else places[name] for name in part] for part in (data.numeric, data.categorical))
@@ -39,6 +37,10 @@ def learner(loss, C, class_weight=None):
 
 def sampler(mixing, random_state=None):
     """Return a sampler with this mixing, or one that leaves the samples alone where the mixing is NaN."""
+    from imblearn import FunctionSampler  # takes a second to import, and advice alone needs none
+
+    from ..samplers import RandomMixSampler
+
     if np.isnan(mixing):
         return FunctionSampler()
     return RandomMixSampler(mixing=float(mixing), random_state=random_state)

@@ -76,7 +76,7 @@ def chain(rng, tables, target, n_samples, burn_in, thin):
 def run_chains(rngs, tables, target, n_samples, burn_in, thin, *, n_jobs, progress):
     """Run a chain for each generator, in threads; return samples (chains, n_samples, 2, N) and traces."""
     tasks = (delayed(chain)(rng, tables, target, n_samples, burn_in, thin) for rng in rngs)
-    done = Parallel(n_jobs, prefer="threads", return_as="generator")(tasks)
+    done = Parallel(parallel.workers(n_jobs), prefer="threads", return_as="generator")(tasks)
     kept, traces = zip(*tqdm(done, total=len(rngs), desc="chains", disable=not progress), strict=True)
     return np.array(kept), np.array(traces)
 

@@ -17,6 +17,7 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController, threadpool_limits
 from tqdm.auto import tqdm
 
+from .._support import parallel as local
 from .._support.validation import flag, positive_int
 from ._store import describe, opened
 
@@ -48,7 +49,8 @@ def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
         continues, and a larger grid or more trials cost only what is new. It knows a trial by its name and its bound
         arguments: start a new one when you change its code.
     n_jobs : int, optional
-        Workers of joblib; by default what :func:`joblib.parallel_config` says, which also selects a cluster.
+        Workers of joblib, on one machine never more than it has cores; by default what :func:`joblib.parallel_config`
+        says, which also selects a cluster.
     progress : bool
         Whether to show a bar.
 
@@ -216,6 +218,8 @@ def _results(jobs, n_jobs):
     if hasattr(backend, "client"):
         yield from _dask_results(backend, jobs, n_jobs)
         return
+    if type(backend).__module__.startswith("joblib."):  # on this machine
+        n_jobs = local.workers(n_jobs)
     calls = (joblib.delayed(_attempt)(job) for job in jobs)
     try:
         parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")

@@ -1,4 +1,4 @@
-"""The study of chapter 14: networks on two classes of CIFAR-10, imbalanced and balanced, and heads on their features.
+"""Networks on two classes of CIFAR-10, imbalanced and balanced, and heads on their features.
 
 ``networks`` fine-tunes ResNet-50, imbalanced and balanced, for several seeds. ``features`` computes what the frozen
 network, and a small one that is trained from scratch, make of all images. ``heads`` trains heads on those features:

@@ -18,7 +18,7 @@ What is fresh: a first version had constants UNKNOWN and DOUBT, chosen with an e
 four. It called a value reliable that was 2.5 too low, with an error of 0.1: most of the mass was in a mode to which
 few paths forward come, and of which too few of the persistent chains knew. So these constants are gone. FOUND, APART
 and LOST were chosen after one to three seeds of machines that are not here (training seeds 7001, 7002, 7005, 7021 and
-7031), and of that of chapter 12: FOUND went from 10 to 3, LOST from 0.05 to 0.02, and a measure for each group of
+7031), and of that of the chapter: FOUND went from 10 to 3, LOST from 0.05 to 0.02, and a measure for each group of
 chains was tried and dropped. A second version, in whose error only the nearer of the bridges APART counted, held in 26
 of 30 rows of a machine of 300 digits (7032), a Gaussian one (7034) and that of dimers; the first was 0.1 too low by
 shares of modes as they were at the start, and the farther bridge sees that. Since then nothing was changed. The fifth
@@ -50,7 +50,7 @@ COLUMNS = ["machine", "units", "reference", "reference_error", "seed", "value", 
 
 
 def digits(n, seed):
-    """Return digits 0 to 4 in black and white, (n, 784), as in chapter 12."""
+    """Return digits 0 to 4 in black and white, (n, 784), as in the chapter generative."""
     return (images.load_mnist("five").sample(6000, 0, seed)[0][:n] > 0).astype(np.int8)
 
 
@@ -72,7 +72,7 @@ MACHINES = {
         {"n_hidden": 8, "hidden": "gaussian", "random_state": 7044},
     ),
     "100 units, 300 digits": (lambda: digits(300, 7045), {"n_hidden": 100, "n_epochs": 100, "random_state": 7045}),
-    "100 units, 5,000 digits": (lambda: digits(5000, 12), {"n_hidden": 100, "random_state": 12}),  # chapter 12
+    "100 units, 5,000 digits": (lambda: digits(5000, 12), {"n_hidden": 100, "random_state": 12}),  # the chapter's
 }
 
 

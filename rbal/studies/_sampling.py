@@ -1,4 +1,4 @@
-"""The study of chapter 13: an imbalanced set of digits, balanced in every way, and an SVM for each.
+"""An imbalanced set of digits, balanced in every way, and an SVM for each.
 
 How it runs: ``make study-sampling``, half an hour of two cores. One trial is one set of digits of each size.
 How it resumes: every trial is kept in the store as it comes, and is not run again.

@@ -8,7 +8,7 @@ from .._support.validation import one_of
 from ..moments import Moments
 from ..moments._spectrum import spectrum_of
 
-RANDOM, POTTS = 707, 2  # seeds of the random classes of chapter 7 and of the Potts frequencies
+RANDOM, POTTS = 707, 2  # seeds of the random classes of the chapter metrics_seen and of the Potts frequencies
 
 
 def _spins():

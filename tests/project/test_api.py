@@ -18,6 +18,7 @@ FUNCTIONS = sorted(name for name in rbal.__all__ if inspect.isfunction(getattr(r
 MODULES = (
     "advice",
     "experiments",
+    "kernels",
     "strategies",
     "widgets",
     "datasets.synthetic",
@@ -40,8 +41,13 @@ def public_functions(module):
 
 CALLABLES = {
     **{name: getattr(rbal, name) for name in FUNCTIONS},
-    **{f"Moments.{name}": getattr(rbal.Moments, name) for name in ("ising", "potts", "real", "from_data")},
+    **{
+        f"Moments.{name}": getattr(rbal.Moments, name)
+        for name in ("ising", "potts", "real", "from_data", "from_kernel")
+    },
+    **{f"Mixture.{name}": getattr(rbal.Mixture, name) for name in ("gaussian", "from_data")},
     "Metrics": rbal.Metrics,
+    "MixtureMetrics": rbal.metrics.MixtureMetrics,
     **{name: function for module in MODULES for name, function in public_functions(module).items()},
 }
 
@@ -133,7 +139,11 @@ def test_docstring_documents_exactly_the_parameters(name):
     assert sorted(documented(function)) == sorted(signature)
 
 
-@pytest.mark.parametrize("owner", [rbal.Metrics, rbal.Moments, rbal.Solution], ids=lambda owner: owner.__name__)
+@pytest.mark.parametrize(
+    "owner",
+    [rbal.Metrics, rbal.Mixture, rbal.metrics.MixtureMetrics, rbal.Moments, rbal.Solution],
+    ids=lambda owner: owner.__name__,
+)
 def test_public_members_have_docstrings(owner):
     members = [name for name in vars(owner) if not name.startswith("_")]
     slots = set(getattr(owner, "__slots__", ()))

@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from rbal._support import cache
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 MAX_BYTES = 5_000_000
@@ -177,16 +179,13 @@ def through_start(*command, **environment):
 
 def test_start_runs_what_it_is_given():
     assert through_start("echo", "a b", "$HOME") == "a b $HOME\n"
-    assert "./start python tools/warm.py" in (ROOT / "postBuild").read_text().splitlines()
+    assert "./start rbal warmup --jobs 2" in (ROOT / "postBuild").read_text().splitlines()
 
 
-def test_binder_warms_everything_that_compiles():
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import warm
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
-    assert [step.__name__ for step in warm.STEPS] == ["theory", "perceptron", "machine", "advice", "explorations"]
+def test_binder_compiles_for_the_family_of_its_cpu():
+    """What `start` exports is what compiled files of a wheel are made for."""
+    family = cache.FAMILIES["x86_64"][0]
+    assert f"export NUMBA_CPU_NAME={family} NUMBA_CPU_FEATURES=\n" in (ROOT / "start").read_text()
 
 
 LOADS = """
@@ -199,7 +198,8 @@ if len(sys.argv) > 1:  # a machine with another name, and one feature more or le
     llvmlite.binding.get_host_cpu_features = lambda: features
 from rbal._support.gauss import pdf as kernel
 kernel(0.5)
-print(sum(kernel.stats.cache_misses.values()), sum(kernel.stats.cache_hits.values()))
+stats = kernel.outer.stats
+print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
 """
 
 

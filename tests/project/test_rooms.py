@@ -15,32 +15,42 @@ PACKAGE = Path(__file__).resolve().parents[2] / "rbal"
 ROWS = [
     {"_support", "plotting"},
     {"losses", "moments", "metrics", "rbm"},
-    {"learners"},
+    {"learners", "kernels"},
     {"saddle", "limits", "datasets", "samplers", "experiments"},
-    {"phases", "margins", "strategies", "deep"},
+    {"calibration", "phases", "margins", "strategies", "deep"},
     {"advice"},
-    {"studies", "widgets", "cli"},
+    {"studies", "widgets"},
+    {"warmup"},
+    {"cli"},
 ]
 
 # Names that scripts of the first edition use. They keep working, wherever the code behind them has moved to.
 PUBLIC = {
     "advice": "LOSSES Advice advise advise_file",
+    "calibration": "Calibrated calibrated",
     "datasets": "images lattice synthetic",
     "experiments": "PROVENANCE SharedTest TrialError generator pivot run shared_test summary train",
-    "learners": "LinearSVM OrderParameters SphericalPerceptron",
+    "kernels": "KERNELS BoundKernel Kernel Parameter arc_cosine bind moments ntk register",
+    "learners": "LinearSVM OrderParameters SphericalPerceptron order_parameters",
     "limits": "gardner_capacity large_margin large_margin_error",
-    "losses": "EQUALITY HINGE INEQUALITY LOGISTIC LOSSES SQUARE SQUARED_HINGE Constraint Loss expectations register",
+    "losses": "EQUALITY HINGE INEQUALITY LOGISTIC LOSSES SQUARE SQUARED_HINGE Constraint Loss bootstrapped "
+    "expectations homogeneity of_difference record_of register tempered",
     "margins": "test_density train_density",
-    "metrics": "METRICS Metric Metrics best_threshold cost evaluate register",
-    "moments": "Moments Spectrum",
+    "metrics": "METRICS Link ManyMetrics Metric Metrics MixtureMetrics Reliability Threshold UncertainCost "
+    "best_threshold cost evaluate register",
+    "moments": "KernelMoments Mixture Moments Spectrum",
     "phases": "critical_alpha critical_margin",
-    "plotting": "BLUE GREEN VERMILLION",
+    "plotting": "BLUE GREEN VERMILLION dots margin_color use_style",
     "rbm": "LogPartition RBM",
-    "saddle": "MODELS PHASES Solution ConvergenceWarning residuals solve sweep",
+    "saddle": "MODELS PHASES MixtureSolution Solution ConvergenceWarning Overlap OvrSolution overlap residuals solve "
+    "solve_ovr sweep",
     "samplers": "LikelihoodInformedSampler RBMSMOTE RandomMixSampler",
-    "strategies": "REMEDIES BestMixing Remedy balanced best_mixing compare imbalanced mix register window",
+    "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Remedy "
+    "adjust bagging balanced best_adjustment best_classifier best_mixing compare imbalanced mix register "
+    "register_adjustment window",
     "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
     "studies.tables": "centre covered holds listed load measured model_error regrets remedies versus",
+    "warmup": "CacheError STEPS Warmed run",
     "widgets": "margins metrics mixing own_data phases simulate tradeoff",
 }
 
@@ -84,7 +94,9 @@ def test_an_edited_source_makes_the_cache_stale(tmp_path):
     shutil.copytree(PACKAGE / "_support", copy / "_support", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(PACKAGE / "losses", copy / "losses", ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "__init__.py").touch()
-    code = "from rbal.losses._hinge import band_moments as f; f(0.1, 0.2); print(sum(f.stats.cache_hits.values()))"
+    code = (
+        "from rbal.losses._hinge import band_moments as f; f(0.1, 0.2); print(sum(f.outer.stats.cache_hits.values()))"
+    )
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""}
 
     def hits(edited=None):

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def tools_on_the_path(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     yield
-    for name in ("digest", "elsewhere", "execute", "keep_runs", "notebooks"):
+    for name in ("digest", "elsewhere", "execute", "keep_runs", "notebooks", "schedule", "book_extension"):
         sys.modules.pop(name, None)
 
 
@@ -29,6 +30,15 @@ def package(tmp_path):
     (tmp_path / "rbal" / "_results").mkdir()
     (tmp_path / "rbal" / "_results" / "study.csv").write_text("1\n")
     return tmp_path
+
+
+def test_the_key_does_not_follow_compiled_files(package):
+    import digest
+
+    before = digest.outputs(package)
+    for name in ("a.pyc", "a.f-1.py311.nbi", "a.f-1.py311.1.nbc"):
+        (package / "rbal" / name).write_text("made from the others\n")
+    assert digest.outputs(package) == before
 
 
 @pytest.mark.parametrize("changed", ["rbal/a.py", "rbal/style.txt", "requirements.lock", "rbal/_results/study.csv"])
@@ -124,6 +134,9 @@ def book(tmp_path, monkeypatch):
     (tmp_path / "_toc.yml").write_text(f"root: sound\nchapters: [{chapters}]\n")
     monkeypatch.setattr(execute, "ROOT", tmp_path)
     monkeypatch.setattr(execute, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(execute, "compile_once", lambda jobs: None)
+    monkeypatch.setattr(execute.schedule, "LAST", tmp_path / "pages.json")
+    monkeypatch.setattr(execute.schedule, "share", lambda jobs: {})
     return tmp_path
 
 
@@ -212,3 +225,97 @@ def test_settings_of_other_processors_reach_numpy_and_numba():
         assert threads == setting["threads"], name
         seen.append(done.stdout)
     assert len(set(seen)) == len(seen) >= 2
+
+
+# ---- when pages run
+
+
+@pytest.fixture
+def timed(tmp_path, monkeypatch):
+    """Two pages with known times in the repository, one of which was timed anew since."""
+    import schedule
+
+    monkeypatch.setattr(schedule, "STORED", tmp_path / "stored.json")
+    monkeypatch.setattr(schedule, "LAST", tmp_path / "last.json")
+    schedule.STORED.write_text('{"a.md": {"seconds": 200.0}, "b.md": {"seconds": 100.0}}')
+    return schedule
+
+
+def test_long_pages_are_started_first(timed):
+    assert timed.longest_first(["new.md", "b.md", "a.md"]) == ["a.md", "b.md", "new.md"]
+    timed.remember("b.md", 300.0, 512.0)
+    assert timed.longest_first(["new.md", "a.md", "b.md"]) == ["b.md", "a.md", "new.md"]
+    assert timed.known()["b.md"]["megabytes"] == 512
+    timed.remember("b.md", 10.0, 512.0)
+    assert timed.longest_first(["b.md", "new.md"]) == ["new.md", "b.md"], "what nobody timed may be long"
+
+
+def test_pages_share_the_cores(monkeypatch):
+    import joblib
+    import schedule
+
+    for name in ("LOKY_MAX_CPU_COUNT", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(schedule.joblib, "cpu_count", lambda: 8)
+    assert schedule.share(2) == {"LOKY_MAX_CPU_COUNT": "4", "NUMBA_NUM_THREADS": "4"}
+    assert schedule.share(16)["LOKY_MAX_CPU_COUNT"] == "1"
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")  # said otherwise
+    assert schedule.share(2) == {"LOKY_MAX_CPU_COUNT": "4"}
+    monkeypatch.undo()
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert joblib.cpu_count() == 1
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="sizes are read from /proc")
+def test_memory_of_children_is_seen():
+    # in a process of its own: this one may have other children, whose memory would be counted too
+    watch = """
+import schedule, subprocess, sys, time
+child = "x = bytearray(200 * 2**20); x[::4096] = bytes(len(x[::4096])).replace(b'0', b'1'); input()"
+memory, deadline = schedule.Memory().start(), time.monotonic() + 60.0
+child = subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE)
+while memory.megabytes < 200.0 and time.monotonic() < deadline:
+    time.sleep(0.05)
+child.communicate(b"\\n")
+print(memory.stop())
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
+    found = float(subprocess.check_output([sys.executable, "-c", watch], env=environment, text=True))
+    assert 200.0 < found < 400.0
+
+
+def test_stored_pages_fit_into_binder():
+    """A pod of Binder has 2 GB, of which JupyterLab takes some 200 MB; chapters run there with one worker."""
+    stored = json.loads((ROOT / "tools" / "pages.json").read_text())
+    assert not [name for name in stored if not (ROOT / name).exists()]
+    measured = {name: page["megabytes"] for name, page in stored.items() if page.get("workers") == 1}
+    assert not {name: size for name, size in measured.items() if size > 1800}
+
+
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_no_chapter_says_by_heart_how_long_it_runs(chapter):
+    """The build adds what it measured."""
+    text = re.sub(r"^```.*?^```", "", chapter.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    number = r"(?:\d+|a|an|one|two|three|few|half|some|several)"
+    time_of_a_run = rf"\b(?:[Rr]uns?|takes?|took|needs?)\b[^.]{{0,30}}?\b{number} (?:s|seconds?|minutes?|hours?)\b"
+    assert not re.findall(time_of_a_run, " ".join(text.split()))
+
+
+def test_the_build_says_how_long_a_chapter_ran():
+    import book_extension
+    from docutils import nodes
+    from docutils.utils import new_document
+
+    document = new_document("page")
+    document += nodes.paragraph("", "", nodes.Text("An answer."))
+    document += nodes.paragraph("", "", nodes.emphasis("", "Reproduces Fig. 1."))
+    document += nodes.paragraph("", "", nodes.emphasis("", "A quotation."))
+    book_extension.add_time(document, 37.4)
+    assert [p.astext() for p in document] == [
+        "An answer.",
+        "Reproduces Fig. 1. Ran in 37 s when this book was built.",
+        "A quotation.",
+    ]

@@ -1,4 +1,4 @@
-"""The study of chapter 14 on tiny data."""
+"""The study of the chapter deep on tiny data."""
 
 import json
 from functools import partial

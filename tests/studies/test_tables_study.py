@@ -1,4 +1,4 @@
-"""The study of chapter 15: its tables, its trials and its stored results."""
+"""The study of the chapter your_data: its tables, its trials and its stored results."""
 
 import numpy as np
 import pandas as pd
@@ -169,7 +169,7 @@ def test_a_rule_is_compared_table_by_table_with_sources_as_groups():
 
 
 def test_advice_is_not_shown_to_beat_the_usual_rules():
-    """The first edition said that it beats five; chapter 15 may say of the stored results what holds here."""
+    """The first edition said that it beats five; the chapter may say of the stored results what holds here."""
     means = (
         tables.remedies(tables.load("measured"), tables.load("foreseen")).groupby(level=["table", "minority"]).mean()
     )

@@ -1,4 +1,4 @@
-"""The study of chapter 15: what a linear SVM gains from each remedy on real tables, and what the theory predicted.
+"""What a linear SVM gains from each remedy on real tables, and what the theory predicted.
 
 Each trial is one fold of a repeated, stratified cross-validation. ``measured`` trains every remedy on the training part
 and tests it on the rest; ``foreseen`` gives the same training part to rbal.advise, and nothing else; ``widened`` does
