@@ -102,7 +102,7 @@ def test_solutions_stand_at_the_end(book):
 
 @pytest.fixture
 def printed():
-    """Print a book in a thread of its own: in this one, the browser of other tests may be open, and there is one a thread."""
+    """Print a book in a thread of its own: in this one, the browser of other tests may be open."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine, so nothing is printed")
     with ThreadPoolExecutor(1) as thread:
