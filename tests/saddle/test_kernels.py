@@ -28,7 +28,7 @@ def system(n=5, seed=0, constant=0):
 
 
 def problem(mode=UNSAT, loss=HINGE, kappa=0.5, alpha=(1.0, 3.0), weight=(2.0, 1.0), norm=1.0, ridge=0.3, fit_bias=True):
-    law = loss.law if loss in LOSSES.values() else loss.laws[mode == EDGE]  # or a constraint
+    law = loss.law if loss in LOSSES.values() else loss.laws[int(mode == EDGE)]  # or a constraint
     return Problem(mode, law, (kappa, kappa), alpha, weight, norm, ridge, fit_bias)
 
 
