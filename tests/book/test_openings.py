@@ -1,4 +1,4 @@
-"""Figures that open a chapter: a tiny book, built by Sphinx without running anything."""
+"""How chapters open: their source, and a tiny book with a lifted figure, built by Sphinx without running anything."""
 
 import os
 import re
@@ -22,6 +22,9 @@ SVG = (
     'lower left to the upper right.</rbal-words></metadata><path style="stroke: #0072b2" d="M0 50 L100 0"/></svg>'
 )
 OPENING = "# A chapter\n\nAn answer.\n\n```{{opening}} {}\nThe figure is computed below.\n```\n"
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
+WAITING = {"ensembles", "kernels", "probabilities"}  # still without an opening figure; none is added here
+LONGEST = 59  # words of a caption
 TEXT = "## Later\n\nSee {numref}`fig-early`, then {numref}`fig-Best`.\n"
 
 
@@ -94,3 +97,29 @@ def test_a_name_that_leads_nowhere_fails_the_build(tmp_path):
     assert ["'fig-none'" in told[0], "'fig-early'" in told[1], len(told)] == [True, True, 2]
     assert "it has 'fig-best'" in told[1]
     assert html.count("<figure") == 2
+
+
+@pytest.mark.parametrize("chapter", [path for path in CHAPTERS if path.stem not in WAITING], ids=lambda path: path.stem)
+def test_a_chapter_opens_with_question_answer_paper_and_figure(chapter):
+    top = chapter.read_text(encoding="utf-8").split("```{code-cell}")[0]
+    order = [
+        r"^```\{admonition\} The question$",
+        r"^```\{admonition\} The answer$",
+        r"^\*(?!\*)[^*]+\*$",  # what of the paper it reproduces
+        r"^```\{(opening|explorer)\} \S+$",
+    ]
+    found = [re.search(pattern, top, re.MULTILINE) for pattern in order]
+    assert all(found), f"not before the first cell: {[p for p, f in zip(order, found, strict=True) if not f]}"
+    places = [match.start() for match in found]
+    assert places == sorted(places)
+    answer = top[found[1].end() : top.index("\n```\n", found[1].end())]
+    assert len(re.findall(r"^- ", answer, re.MULTILINE)) == 3
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_captions_are_short(chapter):
+    captions = re.findall(
+        r"^    name: (\S+)\n    caption: \|\n((?: {6}.*\n)+)", chapter.read_text("utf-8"), re.MULTILINE
+    )
+    assert captions
+    assert not {name: n for name, text in captions if (n := len(text.split())) > LONGEST}
