@@ -58,6 +58,7 @@ def page(tmp_path_factory):
     return BeautifulSoup(html, "html.parser")
 
 
+@pytest.mark.slow
 def test_the_figure_stands_before_all_code(page):
     figures = page.find_all("figure")
     assert [figure["id"] for figure in figures] == ["fig-best", "fig-early"]
@@ -66,6 +67,7 @@ def test_the_figure_stands_before_all_code(page):
     assert "computed below" not in page.text
 
 
+@pytest.mark.slow
 def test_numbers_follow_the_order_in_which_a_reader_meets_the_figures(page):
     captions = [" ".join(figure.figcaption.text.split()) for figure in page.find_all("figure")]
     assert [caption.rstrip("¶ ") for caption in captions] == [
@@ -75,6 +77,7 @@ def test_numbers_follow_the_order_in_which_a_reader_meets_the_figures(page):
     assert "See Fig. 2, then Fig. 1." in page.text
 
 
+@pytest.mark.slow
 def test_the_cell_says_where_its_figure_is(page):
     cell = page.find_all("div", class_="cell")[-1]
     assert "draw" in cell.details.text
@@ -84,12 +87,14 @@ def test_the_cell_says_where_its_figure_is(page):
     assert len(page.find_all("p", class_="rbal-lifted")) == 1
 
 
+@pytest.mark.slow
 def test_the_figure_keeps_its_two_palettes_and_its_description(page):
     images = page.find("figure", id="fig-best").find_all("img")
     assert [re.search(r"-(light|dark)\.svg$", image["src"])[1] for image in images] == ["light", "dark"]
     assert all(image["alt"].startswith("A line that rises") for image in images)
 
 
+@pytest.mark.slow
 def test_a_name_that_leads_nowhere_fails_the_build(tmp_path):
     done, html = build(tmp_path / "book", ["fig-none", "fig-early", "fig-early"])
     assert done.returncode != 0
