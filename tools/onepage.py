@@ -18,8 +18,9 @@ import yaml
 from bs4 import BeautifulSoup
 
 STYLE = Path(__file__).with_suffix(".css")
-# Of no use on paper: marks beside headings, code that the page folds away, scripts, what only screen readers need.
-LEFT_OUT = "a.headerlink, details.hide.above-input, script, style, .toctree-wrapper"
+# Of no use on paper: marks beside headings, code that the page folds away and where its figure is, scripts, what only
+# screen readers need.
+LEFT_OUT = "a.headerlink, details.hide.above-input, .rbal-lifted, script, style, .toctree-wrapper"
 
 LEFT_OUT_TEXT = (
     "Code that the pages fold away is left out here, and so are the parts of pages that need a browser: of each "

@@ -16,14 +16,7 @@ HIGHEST = 900  # pixels from the top of a page, within which a chapter shows its
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 STILLS = "book/widgets.html"  # pictures of widgets, which draw on a canvas of their own, as Jupyter shows them
 # Chapters that still start with code. None is added here: a chapter that is rewritten leaves the list.
-LATE = {
-    f"notebooks/{name}.html"
-    for name in (
-        "deep", "ensembles", "generative", "images", "imbalance", "kernels", "lattice", "likelihood_informed",
-        "metrics", "metrics_seen", "probabilities", "replicas", "setting", "solving", "strategies", "tradeoff",
-        "validation", "your_data",
-    )
-}  # fmt: skip
+LATE = {f"notebooks/{name}.html" for name in ("ensembles", "kernels", "probabilities")}
 
 READY = """async () => {
   if (window.MathJax?.startup) await MathJax.startup.promise;
