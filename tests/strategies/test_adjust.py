@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.svm import SVC
 
 import rbal
 from rbal import losses, strategies
@@ -120,6 +121,33 @@ def test_shifts_beside_temperatures_are_one_shift_and_a_bias_on_every_data_set()
     J_common, b_common = scaled(X, y, (common, common), t, 0.4)
     np.testing.assert_allclose(J, J_common, atol=1e-5)
     assert b == pytest.approx(b_common - (up - down) / (t[0] + t[1]), abs=1e-5)
+
+
+@pytest.mark.parametrize("shift", [(0.0, 0.0), (3.0, -1.0)])
+@pytest.mark.parametrize("t", [(1.0, 1.0), (0.5, 1.0)])
+def test_a_vanishing_ridge_leaves_the_ratio_of_temperatures_and_no_shift(shift, t):
+    # the bound that chapter "Margins and ensembles" proves, on one separable data set; the limit by libsvm
+    rng = np.random.default_rng(3)
+    y = np.repeat([1, -1], [8, 16])
+    X = rng.normal(size=(24, 12)) + 0.8 * y[:, None]
+    hard = SVC(kernel="linear", C=1e9, tol=1e-8).fit(X, y)
+    norm = np.linalg.norm(hard.coef_)
+    assert (y * hard.decision_function(X) > 0.999).all()
+    largest = 2 * t[0] * t[1] / (t[0] + t[1]) / norm  # of the smallest t u, at weights of norm 1
+    limit = hard.intercept_[0] / norm + (t[1] - t[0]) / (t[1] + t[0]) / norm  # - b, moved by a part of the margin
+    sizes, turns, places = [], [], []
+    for lam in (1e-2, 1e-3, 1e-4, 1e-5):
+        J, b = scaled(np.sqrt(12) * X, y, shift, t, lam)
+        size = np.linalg.norm(J)
+        smallest = np.min(np.where(y > 0, *t) * y * (X @ J - b)) / size
+        assert largest - (np.log(2 * 24) + shift[0] - shift[1]) / size <= smallest <= largest + 1e-6
+        sizes.append(size)
+        turns.append(1.0 - J @ hard.coef_[0] / (size * norm))
+        places.append(-b / size)
+    assert (np.diff(turns) < 0.0).all()
+    # both are off by a number over the size, which grows like a logarithm: a line through the first and the last
+    found = (sizes[-1] * places[-1] - sizes[0] * places[0]) / (sizes[-1] - sizes[0])
+    assert found == pytest.approx(limit, abs=0.02)
 
 
 @pytest.mark.slow
