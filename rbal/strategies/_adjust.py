@@ -9,6 +9,7 @@ import numpy as np
 from .._support.records import enter
 from .._support.validation import broadcast, in_range, number, one_of
 from ..losses import homogeneity, record_of, tempered
+from ..moments import Mixture
 from ..saddle import Solution
 from ..saddle._class_margins import moved, shifts_of
 from ._mixing import EDGES, _end, _highest, _sizes, _solve, scored
@@ -195,11 +196,14 @@ def _changed(moments, sizes, kappa, loss, change, options):
 
 def _tempered(moments, sizes, kappas, law, temperatures, options):
     """Solve with a factor on the score of each class and, beside it, shifts of their own, which the bias tells."""
-    if not options.get("fit_bias", True) and np.any(np.not_equal(*kappas)):
-        raise ValueError("adjustment must have no shifts with fit_bias=False: they are told by the bias")
-    margins = shifts_of(kappas, temperatures)
     weights = {"weight_pos": temperatures[0], "weight_neg": temperatures[1]}
+    shifted = np.any(np.not_equal(*kappas))
+    if shifted and (isinstance(moments, Mixture) or not options.get("fit_bias", True)):
+        raise ValueError("adjustment must have no shifts beside temperatures for a Mixture, or with fit_bias=False")
+    margins = shifts_of(kappas, temperatures)
     sol = _solve(moments, *sizes, margins.mean, loss=law, **weights, **options)
+    if isinstance(moments, Mixture):
+        return sol
     # a temperature is no weight: the training error counts all samples alike
     found = moved({name: getattr(sol, name) for name in TOLD}, margins, law, counted=(1.0, 1.0))
     return replace(sol, **{name: value[()] for name, value in found.items()})

@@ -240,8 +240,11 @@ def test_what_is_not_taken():
     both = Adjustment("both", "", lambda pos, neg, s: Change(weight=(2.0, 1.0), temperature=(0.5, 1.0)))
     with pytest.raises(ValueError, match="must have no weights beside temperatures for the loss 'logistic'"):
         adjust(CLASSES, 1.0, 2.0, both, loss="logistic", **SVM)
-    with pytest.raises(ValueError, match="must have no shifts with fit_bias=False"):
-        adjust(CLASSES, 1.0, 2.0, "vector scaling", loss="logistic", fit_bias=False, **SVM)
+    two = rbal.Mixture.gaussian([np.full(4, 0.2), np.full(4, -0.2)], [np.eye(4), 2 * np.eye(4)], [1, -1])
+    for classes, fit_bias in ((CLASSES, False), (two, True)):
+        with pytest.raises(ValueError, match="must have no shifts beside temperatures for a Mixture, or with fit_bias"):
+            adjust(classes, 1.0, 2.0, "vector scaling", loss="logistic", fit_bias=fit_bias, **SVM)
+    assert np.isfinite(adjust(two, 1.0, 2.0, "class temperature", 0.5, loss="logistic", **SVM).metrics.ba())
     down = Adjustment("down", "", lambda pos, neg, s: Change(shift=(-1.0, 0.0), temperature=(0.5, 1.0)))
     with pytest.raises(ValueError, match=r"the common shift of the classes must be >= 0, got -0\.66"):
         adjust(CLASSES, 1.0, 2.0, down, loss="logistic", **SVM)
