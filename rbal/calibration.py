@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from ._support.validation import number
 from .learners import LinearSVM
@@ -91,13 +91,17 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     The theory takes both classes as clouds of one covariance, and many features. The moments are estimated from the
     training rows, without the optimism of those. ``LinearSVC`` also has a ridge on its intercept, which the theory does
     not know of: scale the features, or raise ``intercept_scaling``.
+
+    Sample weights are weights of the loss in training, as class weights are: they change neither the share nor the
+    moments, but a row of weight 0 is not there. Weights that are equal within each class are exact. Others are
+    taken by their mean in the class: with a spread of half their mean the slope was found to be off by up to a tenth.
     """
 
     def __init__(self, estimator, *, share=None):
         self.estimator = estimator
         self.share = share
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Train the classifier, and find the link of its probabilities from the moments of the rows.
 
         Parameters
@@ -105,23 +109,31 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X : table of n rows
         y : (n,) array
             Two labels.
+        sample_weight : (n,) array, optional
+            Weights of the rows in the loss of the classifier, >= 0. They go with an estimator that does not resample,
+            and whose class weights are not "balanced".
 
         Returns
         -------
         self
         """
         X, y = indexable(X, y)
+        given = {}
+        if sample_weight is not None:
+            X, y, sample_weight = _weighted(X, y, sample_weight)
+            given = _passed_on(self.estimator, sample_weight)
         y = _two_labels(y)
         self.classes_ = np.unique(y)
         self.share_ = float(np.mean(y == self.classes_[1]))
         if self.share is not None:
             self.share_ = number("share", self.share, 0.0, 1.0)
-        self.estimator_ = clone(self.estimator).fit(X, y)
+        self.estimator_ = clone(self.estimator).fit(X, y, **given)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         last, features, rows = _unrolled(self.estimator_, X)
-        self.solution_ = _predicted(last, features, y, rows)
+        pulls = np.bincount(rows, minlength=len(y)) if sample_weight is None else sample_weight
+        self.solution_ = _predicted(last, features, y, pulls)
         link = self.solution_.metrics.calibration(self.share_)
         flat = Link(0.0, Link().corrected(0.5, self.share_).intercept)
         self.link_ = link if self.solution_.phase != "COLLAPSED" else flat
@@ -215,16 +227,20 @@ def _is_ridge(logistic):
     return logistic.penalty == "l2"
 
 
-def _predicted(estimator, features, y, rows):
-    """Return the solution of the theory for a classifier trained on rows (n,) of features (m, D) and labels (m,)."""
+def _predicted(estimator, features, y, pulls):
+    """Return the solution of the theory for a classifier trained on features (n, D) and labels (n,).
+
+    The ``pulls`` (n,) are the weights of the rows or how often each is there; they are taken by their mean in a class.
+    """
     labels = np.unique(y)
     known, D = _known(estimator, features.shape[1]), features.shape[1]
     if not getattr(estimator, "fit_intercept", getattr(estimator, "fit_bias", True)):
         raise ValueError(f"estimator must fit an intercept, got {estimator!r}")
-    weights = compute_class_weight(known.class_weight, classes=labels, y=y[rows])
-    times, sizes, factors = np.bincount(rows, minlength=len(y)), [], []
+    resampled = np.repeat(y, pulls) if pulls.dtype.kind == "i" else y
+    weights = compute_class_weight(known.class_weight, classes=labels, y=resampled)
+    sizes, factors = [], []
     for label, weight in zip(labels, weights, strict=True):
-        there = times[y == label]
+        there = pulls[y == label]
         sizes.append(float(np.count_nonzero(there)))
         factors.append(weight * there.sum() / sizes[-1])
     if not 0.0 < known.ridge < np.inf:
@@ -261,6 +277,29 @@ def _unrolled(estimator, X):
             raise ValueError(f"estimator must use samplers that have sample_indices_, got {name}={step!r}")
     X = X.toarray() if sparse.issparse(X) else X
     return steps[-1][1], np.asarray(X, float), rows
+
+
+def _weighted(X, y, sample_weight):
+    """Return rows, labels and weights (n,) of the rows whose weight is not 0."""
+    weight = _check_sample_weight(sample_weight, X, dtype=float)
+    if (weight < 0.0).any():
+        raise ValueError(f"sample_weight must be >= 0, got {weight.min():g}")
+    there = np.flatnonzero(weight)
+    if there.size < weight.size:
+        X, y, weight = (_safe_indexing(rows, there) for rows in (X, y, weight))
+    return X, y, weight
+
+
+def _passed_on(estimator, sample_weight):
+    """Return the arguments by which the last step of an estimator gets the weights of its rows."""
+    steps = getattr(estimator, "steps", [("", estimator)])
+    for name, step in steps[:-1]:
+        if hasattr(step, "fit_resample"):
+            raise ValueError(f"sample_weight goes with an estimator that does not resample, got {name}={step!r}")
+    name, last = steps[-1]
+    if getattr(last, "class_weight", None) == "balanced":  # of counts or of weights: versions of scikit-learn differ
+        raise ValueError("sample_weight goes with class weights that are given or None, got class_weight='balanced'")
+    return {f"{name}__sample_weight" if name else "sample_weight": sample_weight}
 
 
 def _two_labels(y):

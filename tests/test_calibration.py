@@ -1,12 +1,14 @@
 """Probabilities of the theory, of trained classifiers and of the estimator that puts the one on the other."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from imblearn.over_sampling import SMOTE
 from imblearn.pipeline import make_pipeline as chain
 from imblearn.under_sampling import RandomUnderSampler
 from scipy.sparse import csr_array
 from scipy.special import expit, logit
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier
@@ -14,14 +16,22 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
+from rbal import losses
 from rbal.datasets import synthetic
 from rbal.metrics import Link
 
+REPEATED = "a row of weight 2 is one sample that pulls twice as hard, two equal rows are taken as two samples"
+EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": REPEATED for kind in ("dense", "sparse")}
+CHECKED = [LogisticRegression(), rbal.LinearSVM(), RidgeClassifier(), make_pipeline(StandardScaler(), LinearSVC())]
 
-@parametrize_with_checks([rbal.calibrated(LogisticRegression()), rbal.calibrated(rbal.LinearSVM())])
+
+@parametrize_with_checks(
+    [rbal.calibrated(estimator) for estimator in CHECKED], expected_failed_checks=lambda estimator: EXPECTED
+)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -161,6 +171,74 @@ def test_pipelines_that_scale_and_resample(table):
     over = chain(rbal.RandomMixSampler(mixing=1.0, random_state=0), LogisticRegression(C=0.1, max_iter=1000))
     sol = rbal.calibrated(over).fit(X, y).solution_
     assert [sol.alpha_pos, sol.alpha_neg, sol.weight_pos, sol.weight_neg] == [1.0, 4.0, 4.0, 1.0]
+
+
+# ---- weights of the rows
+
+
+def test_weights_of_rows_that_are_those_of_classes(table):
+    _, (X, y), (X_test, _) = table
+    plain = ESTIMATORS["logistic"]
+    by_class = rbal.calibrated(clone(plain).set_params(class_weight={-1: 0.5, 1: 3.0})).fit(X, y)
+    by_row = rbal.calibrated(plain).fit(X, y, sample_weight=np.where(y > 0, 3.0, 0.5))
+    assert by_row.link_ == pytest.approx(by_class.link_)
+    np.testing.assert_allclose(by_row.predict_proba(X_test), by_class.predict_proba(X_test), atol=1e-4)
+    balanced = rbal.calibrated(ESTIMATORS["weighted"]).fit(X, y)
+    assert rbal.calibrated(plain).fit(X, y, compute_sample_weight("balanced", y)).link_ == pytest.approx(balanced.link_)
+    ones = rbal.calibrated(plain).fit(X, y, np.ones(len(y)))
+    assert ones.link_ == rbal.calibrated(plain).fit(X, y).link_
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array, pd.DataFrame, np.ndarray.tolist])
+def test_rows_of_weight_zero_are_not_there(table, form):
+    _, (X, y), _ = table
+    weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 2.0)
+    rest = weight > 0.0
+    there = rbal.calibrated(ESTIMATORS["logistic"]).fit(X[rest], y[rest], weight[rest])
+    some = rbal.calibrated(ESTIMATORS["logistic"]).fit(form(X), form(y) if form is np.ndarray.tolist else y, weight)
+    assert some.link_ == pytest.approx(there.link_)
+    assert some.share_ == np.mean(y[rest] > 0)
+
+
+def test_weights_reach_the_last_step_of_a_pipeline(table):
+    _, (X, y), _ = table
+    weight = np.where(y > 0, 4.0, 1.0)
+    scaled = StandardScaler().fit_transform(X)
+    alone = rbal.calibrated(LogisticRegression(C=0.1)).fit(scaled, y, weight)
+    chained = rbal.calibrated(make_pipeline(StandardScaler(), LogisticRegression(C=0.1))).fit(X, y, weight)
+    assert chained.link_ == pytest.approx(alone.link_)
+    np.testing.assert_allclose(chained.decision_function(X), alone.decision_function(scaled), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge"])
+@pytest.mark.parametrize("lam", [0.03, 0.3])
+@pytest.mark.parametrize("sizes", [(0.5, 2.0), (1.0, 8.0)])
+def test_weights_that_differ_within_a_class_are_taken_by_their_mean(loss, lam, sizes):
+    # exact for bootstrap copies: of the rows that are there, their numbers have a spread of half of their mean
+    classes = synthetic.random_gaussian(np.random.default_rng(0), L=100, scale=1.5).moments
+    exact = rbal.solve(classes, *sizes, model="svm", lam=lam, loss=losses.bootstrapped(losses.LOSSES[loss]))
+    seen = 1.0 - np.exp(-1.0)
+    there = (seen * size for size in sizes)
+    mean = rbal.solve(classes, *there, model="svm", lam=lam, loss=loss, weight_pos=1 / seen, weight_neg=1 / seen)
+    told, true = mean.metrics.calibration(0.2), exact.metrics.calibration(0.2)
+    assert told.slope == pytest.approx(true.slope, rel=0.1)
+    assert told.intercept == pytest.approx(true.intercept, abs=0.12)
+
+
+def test_weights_that_are_not_taken(table):
+    _, (X, y), _ = table
+    weight = np.ones(len(y))
+    under = chain(RandomUnderSampler(random_state=0), LogisticRegression())
+    cases = {
+        "does not resample, got randomundersampler=": (under, weight),
+        "got class_weight='balanced'": (LogisticRegression(class_weight="balanced"), weight),
+        "sample_weight must be >= 0, got -1": (LogisticRegression(), -weight),
+        r"sample_weight.shape == \(3,\)": (LogisticRegression(), weight[:3]),
+        "y must hold two classes, got 1 class": (LogisticRegression(), (y > 0).astype(float)),
+    }
+    for message, (estimator, given) in cases.items():
+        with pytest.raises(ValueError, match=message):
+            rbal.calibrated(estimator).fit(X, y, given)
 
 
 def test_units_of_the_features_do_not_matter(table):

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 
 class Rates(NamedTuple):
@@ -91,6 +92,11 @@ def auprc(scores, positive, weight=None):
 def cross_entropy(scores, positive, weight=None):
     """Return the mean cross-entropy of scores (n,) taken as logits."""
     return float(np.average(np.logaddexp(0.0, np.where(positive, -scores, scores)), weights=weight))
+
+
+def brier(scores, positive, weight=None):
+    """Return the mean squared difference of outcomes and the probabilities of scores (n,) taken as logits."""
+    return float(np.average(expit(np.where(positive, -scores, scores)) ** 2, weights=weight))
 
 
 def _part(of, other):

@@ -165,6 +165,11 @@ _ALL = (
     Metric("auprc", "AUPRC", "area under the precision–recall curve",
            of_theory=lambda m, phi, _=0.0: m.auprc(phi), of_scores=formulas.auprc),
     Metric("auc", "AUC", "area under the ROC curve", of_theory=lambda m, phi, _=0.0: m.auc(), of_scores=formulas.auc),
+    # of the score as log-odds, as logistic regression claims; with an honest link they rank classifiers as the AUC does
+    Metric("brier", "Brier", "Brier score", of_theory=lambda m, phi, _=0.0: m.brier(phi), of_scores=formulas.brier,
+           higher_is_better=False, **_MEANS),
+    Metric("log_loss", "log loss", "log loss", of_theory=lambda m, phi, _=0.0: m.log_loss(phi),
+           of_scores=formulas.cross_entropy, higher_is_better=False, **_MEANS),
     Metric("best_ba", "best BA", "balanced accuracy at the best threshold", of_theory=lambda m, phi, _=0.0: m.best_ba(),
            **_MEANS),
     cost(),

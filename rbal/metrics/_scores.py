@@ -27,8 +27,8 @@ def evaluate(scores, y, threshold=0.0, *, names=None, costs=None):
     -------
     dict
         From names to floats: tpr, fpr, tnr, fnr, ba, acc, gen_error, ppv, npv, fdr, fomr, f1, fm, mcc, auprc and auc,
-        as the methods of :class:`rbal.Metrics`; loss, the mean cross-entropy of the scores as logits; and all others
-        in :data:`rbal.metrics.METRICS`. A share of answers that are never given is NaN; f1 and mcc are 0 there.
+        as the methods of :class:`rbal.Metrics`; brier and log_loss (or loss) of the scores as logits; and all others in
+        :data:`rbal.metrics.METRICS`. A share of answers that are never given is NaN; f1 and mcc are 0 there.
 
     Examples
     --------

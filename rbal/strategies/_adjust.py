@@ -1,7 +1,7 @@
 """Class weights, margins, shifts and temperatures of any strength, and the strength at which a metric is best."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +9,23 @@ import numpy as np
 from .._support.records import enter
 from .._support.validation import broadcast, in_range, number, one_of
 from ..losses import homogeneity, record_of, tempered
+from ..moments import Mixture
 from ..saddle import Solution
+from ..saddle._class_margins import moved, shifts_of
 from ._mixing import EDGES, _end, _highest, _sizes, _solve, scored
+
+POWER = 0.15  # of the class sizes, in the temperatures of the vector-scaling loss beside a shift of strength 1
+TOLD = (
+    "q",
+    "r",
+    "b",
+    "x",
+    "phase",
+    "alpha_pos",
+    "alpha_neg",
+    "weight_pos",
+    "weight_neg",
+)  # of a solution, for its bias
 
 
 class Change(NamedTuple):
@@ -77,11 +92,19 @@ def _temperatures(pos, neg, strength):
     return Change(temperature=(up / most, down / most))
 
 
+def _scaled(pos, neg, strength):
+    """Shifts as of the logit adjustment and, beside them, temperatures of a small power of the class sizes."""
+    return Change(
+        shift=_logits(pos, neg, strength).shift, temperature=_temperatures(pos, neg, POWER * strength).temperature
+    )
+
+
 _ALL = (
     Adjustment("class weights", "Weigh the classes inversely to a power of their sizes", _weights),
     Adjustment("logit adjustment", "Shift the margins by the logarithm of the class ratio", _logits),
     Adjustment("LDAM margins", "Give the smaller class the larger margin", _margins),
     Adjustment("class temperature", "Scale down the scores of the smaller class in the loss", _temperatures),
+    Adjustment("vector scaling", "Shift the margins, and scale down the scores of the smaller class", _scaled),
 )
 #: All adjustments, by their names.
 ADJUSTMENTS = {record.name: record for record in _ALL}
@@ -115,7 +138,8 @@ def adjust(moments, alpha_pos, alpha_neg, adjustment, strength=1.0, kappa=None, 
         their mean is 1; strength 1 is scikit-learn's ``class_weight="balanced"``. "logit adjustment": margins are
         shifted by ± strength · log(n₋/n₊). "LDAM margins": margins like n to the power of -strength/4, the largest one
         κ. "class temperature": scores are multiplied, in the loss, by n/n_max to the power of the strength, the
-        multiplicative part of the vector-scaling loss. Or a record.
+        multiplicative part of the vector-scaling loss. "vector scaling": all of that loss, the shifts of the logit
+        adjustment and temperatures n/n_max to the power of 0.15 · strength. Or a record.
     strength : float or array
         0 is no adjustment.
     kappa : float or array, optional
@@ -153,22 +177,36 @@ def _changed(moments, sizes, kappa, loss, change, options):
     """Solve with the losses of a Change, where the score of a class may have a factor t.
 
     If ℓ is homogeneous of degree p, then ℓ(t u) with margin κ is tᵖ ℓ(u) with margin κ/t. Otherwise t takes the place
-    of the weight, and there can be neither weights nor margins beside it.
+    of the weight, and there can be no weights beside it.
     """
     weights, kappas = list(change.weight), [kappa * f + s for f, s in zip(change.margin, change.shift, strict=True)]
     if any(np.any(np.not_equal(t, 1.0)) for t in change.temperature):
         record = record_of(loss)
         degree = homogeneity(record)
         if degree is None:
-            if any(np.any(np.not_equal(w, 1.0)) for w in weights) or np.any(np.not_equal(*kappas)):
-                raise ValueError(f"adjustment must have temperatures and nothing else for the loss {record.name!r}")
-            loss, weights = tempered(record), list(change.temperature)
-        else:
-            weights = [w * t**degree for w, t in zip(weights, change.temperature, strict=True)]
-            kappas = [k / t for k, t in zip(kappas, change.temperature, strict=True)]
+            if any(np.any(np.not_equal(w, 1.0)) for w in weights):
+                raise ValueError(f"adjustment must have no weights beside temperatures for the loss {record.name!r}")
+            return _tempered(moments, sizes, kappas, tempered(record), change.temperature, options)
+        weights = [w * t**degree for w, t in zip(weights, change.temperature, strict=True)]
+        kappas = [k / t for k, t in zip(kappas, change.temperature, strict=True)]
     own = {} if np.all(np.equal(*kappas)) else {"kappa_neg": kappas[1]}
     own |= {"weight_pos": weights[0], "weight_neg": weights[1]}
     return _solve(moments, *sizes, kappas[0], loss=loss, **own, **options)
+
+
+def _tempered(moments, sizes, kappas, law, temperatures, options):
+    """Solve with a factor on the score of each class and, beside it, shifts of their own, which the bias tells."""
+    weights = {"weight_pos": temperatures[0], "weight_neg": temperatures[1]}
+    shifted = np.any(np.not_equal(*kappas))
+    if shifted and (isinstance(moments, Mixture) or not options.get("fit_bias", True)):
+        raise ValueError("adjustment must have no shifts beside temperatures for a Mixture, or with fit_bias=False")
+    margins = shifts_of(kappas, temperatures)
+    sol = _solve(moments, *sizes, margins.mean, loss=law, **weights, **options)
+    if isinstance(moments, Mixture):
+        return sol
+    # a temperature is no weight: the training error counts all samples alike
+    found = moved({name: getattr(sol, name) for name in TOLD}, margins, law, counted=(1.0, 1.0))
+    return replace(sol, **{name: value[()] for name, value in found.items()})
 
 
 def best_adjustment(

@@ -23,9 +23,12 @@ def _round_up(value, base=1.25):
 class MarginsExplorer(DataExplorer):
     """Shows the scores of both classes, a threshold, and the metrics that follow from it."""
 
-    def __init__(self, data, kappa, alpha_pos, alpha_neg, separation, *, threshold, phi_pos, fit_bias):
+    def __init__(self, data, kappa, alpha_pos, alpha_neg, separation, *, kappa_neg, threshold, phi_pos, fit_bias):
+        own = slider("kappa_neg", "of negatives, κ₋", kappa if kappa_neg is None else kappa_neg, *KAPPA, step=0.05)
         controls = {
             "kappa": margin_slider(kappa),
+            "kappa_neg": own,
+            "one_margin": Checkbox(kappa_neg is None, description="one margin, κ₋ = κ", indent=False),
             "alpha_pos": size_slider("alpha_pos", "positives α⁺", alpha_pos),
             "alpha_neg": size_slider("alpha_neg", "negatives α⁻", alpha_neg),
             "threshold": slider("threshold", "threshold γ", threshold, -6.0, 6.0),
@@ -97,9 +100,11 @@ class MarginsExplorer(DataExplorer):
         self.prc_dot = moving(*self.prc_axes.plot([], [], "o", color=INK, ms=7, zorder=4))
 
     def _update(self):
-        sol = saddle.solve(
-            self.problem(), self.alpha_pos.value, self.alpha_neg.value, self.kappa.value, fit_bias=self.fit_bias.value
-        )
+        self.one_margin.disabled = not self.fit_bias.value  # margins of their own are told by the bias
+        self.kappa_neg.disabled = self.one_margin.disabled or self.one_margin.value
+        own = None if self.kappa_neg.disabled else self.kappa_neg.value
+        sizes = self.alpha_pos.value, self.alpha_neg.value
+        sol = saddle.solve(self.problem(), *sizes, self.kappa.value, kappa_neg=own, fit_bias=self.fit_bias.value)
         if not sol.converged:
             raise ArithmeticError("no solution was found at this point")
         m, cut, phi = sol.metrics, self.threshold.value, self.phi_pos.value
@@ -304,6 +309,7 @@ def margins(
     data="ising",
     *,
     kappa=1.0,
+    kappa_neg=None,
     alpha_pos=1.0,
     alpha_neg=4.0,
     separation=None,
@@ -318,7 +324,10 @@ def margins(
     data : str, Moments or object with ``moments``
         As in :func:`metrics`.
     kappa : float
-        Margin of the training, from 0 to 6.
+        Margin of the training, from 0 to 6; with another one of the negatives, that of the positives.
+    kappa_neg : float, optional
+        Margin of the negatives, from 0 to 6; by default that of the positives. The weights are those of the mean of
+        both, and their difference moves the two densities as one. Without a bias there is one margin only.
     alpha_pos, alpha_neg : float
         Class sizes over L, from 0.1 to 100.
     separation : float, optional
@@ -334,7 +343,7 @@ def margins(
     -------
     Explorer
     """
-    options = {"threshold": threshold, "phi_pos": phi_pos, "fit_bias": fit_bias}
+    options = {"kappa_neg": kappa_neg, "threshold": threshold, "phi_pos": phi_pos, "fit_bias": fit_bias}
     return MarginsExplorer(data, kappa, alpha_pos, alpha_neg, separation, **options).start()
 
 

@@ -45,6 +45,30 @@ def test_weights_of_scores_are_repetitions():
         assert found == pytest.approx(theirs(y, s, sample_weight=w))
 
 
+def test_probabilities_of_drawn_scores_are_those_of_the_theory():
+    rng = np.random.default_rng(2)
+    phi, n, m = 0.2, 100_000, rbal.Metrics(4.0, 2.0, 0.5)
+    y = rng.random(n) < phi
+    s = (y - 0.5) * m.r - m.b + np.sqrt(m.q) * rng.normal(size=n)
+    for name in ("brier", "log_loss"):
+        each = np.array([METRICS[name].of_scores(*part) for part in zip(np.split(s, 50), np.split(y, 50), strict=True)])
+        assert abs(each.mean() - METRICS[name].of_theory(m, phi)) < 5 * each.std(ddof=1) / np.sqrt(50)
+        w = rng.integers(0, 4, size=200)
+        found = METRICS[name].of_scores(s[:200], y[:200], w.astype(float))
+        assert found == pytest.approx(METRICS[name].of_scores(np.repeat(s[:200], w), np.repeat(y[:200], w)))
+
+
+def test_with_an_honest_link_probabilities_are_as_good_as_the_ranking():
+    # the link takes out units and bias: what is left depends on r²/q, as the AUC does
+    q, d = np.array([0.5, 2.0, 9.0])[:, None], np.array([0.3, 1.0, 2.0])
+    m = rbal.Metrics(q, d * np.sqrt(q), np.array([[0.3], [-1.0], [4.0]]))
+    for name in ("brier", "log_loss"):
+        value = getattr(m, name)(0.1, m.calibration(0.1))
+        np.testing.assert_allclose(value, np.broadcast_to(value[0], value.shape), rtol=1e-9)
+        assert (np.diff(value[0]) < 0.0).all()
+    np.testing.assert_allclose(m.auc(), np.broadcast_to(m.auc()[0], (3, 3)), rtol=1e-12)
+
+
 def test_a_cost_has_its_costs():
     assert cost(5.0, 2.0).of_theory(SCORES, 0.2, 0.0) == pytest.approx(
         5.0 * 0.2 * SCORES.fnr() + 2.0 * 0.8 * SCORES.fpr()

@@ -24,6 +24,8 @@ def test_metrics_are_those_of_scikit_learn():
         "auc": metrics.roc_auc_score(y, scores),
         "auprc": metrics.average_precision_score(y, scores),
         "loss": metrics.log_loss(y > 0, 1 / (1 + np.exp(-scores))),
+        "log_loss": metrics.log_loss(y > 0, 1 / (1 + np.exp(-scores))),
+        "brier": metrics.brier_score_loss(y > 0, 1 / (1 + np.exp(-scores))),
         "fm": np.sqrt(metrics.precision_score(y, answer) * metrics.recall_score(y, answer)),
     }
     assert m == pytest.approx({**expected, "fpr": 1 - m["tnr"], "fnr": 1 - m["tpr"], "gen_error": 1 - m["acc"],

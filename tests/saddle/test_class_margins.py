@@ -206,6 +206,18 @@ def test_a_shift_is_forgotten_as_the_ridge_vanishes_and_a_temperature_is_not():
     away = np.abs(tempered.b / np.sqrt(tempered.q) - (plain.b / np.sqrt(plain.q) + edge))
     assert np.all(np.diff(away[3:]) < 0.0)
     assert away[-1] < 0.1
+    # with a ridge a temperature changes the weights, a shift does not; in the limit both have those of largest margin
+    sphere = rbal.solve(classes, *alpha, critical * (1 + 1e-6))
+    kinds = (plain, shifted, tempered, rbal.strategies.adjust(classes, *alpha, "vector scaling", **options))
+    quality = [sol.r / np.sqrt(sol.q) for sol in kinds]
+    np.testing.assert_array_equal(quality[1], quality[0])
+    assert min(abs(other[0] - quality[0][0]) for other in quality[2:]) > 1e-3
+    for sol, values in zip(kinds, quality, strict=True):
+        assert np.all(np.diff(values[3:]) < 0.0)  # all from above, and off by a number over the size of the scores
+        size = np.sqrt(sol.q[-2:])
+        assert np.diff(size * values[-2:])[0] / np.diff(size)[0] == pytest.approx(
+            sphere.r / np.sqrt(sphere.q), abs=0.01
+        )
 
 
 def test_the_phase_is_that_of_the_mean_margin():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.svm import SVC
 
 import rbal
 from rbal import losses, strategies
@@ -96,29 +97,92 @@ def test_tempered_expectations_against_those_of_the_rescaled_score():
     assert record.force(kappa, c, 0.2) == pytest.approx(c / (1 + np.exp(c * 0.2 - kappa)))
 
 
+def scaled(X, y, shift, t, lam):
+    """Weights and bias of Σ log(1 + exp(ι - t u)) + λ/2 ‖J‖² with ι and t of each class, minimised as it is written."""
+    L = X.shape[1]
+    shift, t = (np.where(y > 0, *pair) for pair in (shift, t))
+
+    def objective(w):
+        u = y * (X @ w[:-1] / np.sqrt(L) - w[-1])
+        pull = -y * t / (1 + np.exp(t * u - shift))
+        slope = np.append(X.T @ pull / np.sqrt(L) + lam * w[:-1], -pull.sum())
+        return np.logaddexp(0.0, shift - t * u).sum() + 0.5 * lam * w[:-1] @ w[:-1], slope
+
+    w = minimize(objective, np.zeros(L + 1), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-7}).x
+    return w[:-1], w[-1]
+
+
+def test_shifts_beside_temperatures_are_one_shift_and_a_bias_on_every_data_set():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(60, 8)), np.repeat([1, -1], [15, 45])
+    (up, down), t = (1.3, -0.4), (0.6, 0.9)
+    J, b = scaled(X, y, (up, down), t, 0.4)
+    common = (up * t[1] + down * t[0]) / (t[0] + t[1])
+    J_common, b_common = scaled(X, y, (common, common), t, 0.4)
+    np.testing.assert_allclose(J, J_common, atol=1e-5)
+    assert b == pytest.approx(b_common - (up - down) / (t[0] + t[1]), abs=1e-5)
+
+
+@pytest.mark.parametrize("shift", [(0.0, 0.0), (3.0, -1.0)])
+@pytest.mark.parametrize("t", [(1.0, 1.0), (0.5, 1.0)])
+def test_a_vanishing_ridge_leaves_the_ratio_of_temperatures_and_no_shift(shift, t):
+    # the bound that chapter "Margins and ensembles" proves, on one separable data set; the limit by libsvm
+    rng = np.random.default_rng(3)
+    y = np.repeat([1, -1], [8, 16])
+    X = rng.normal(size=(24, 12)) + 0.8 * y[:, None]
+    hard = SVC(kernel="linear", C=1e9, tol=1e-8).fit(X, y)
+    norm = np.linalg.norm(hard.coef_)
+    assert (y * hard.decision_function(X) > 0.999).all()
+    largest = 2 * t[0] * t[1] / (t[0] + t[1]) / norm  # of the smallest t u, at weights of norm 1
+    limit = hard.intercept_[0] / norm + (t[1] - t[0]) / (t[1] + t[0]) / norm  # - b, moved by a part of the margin
+    sizes, turns, places = [], [], []
+    for lam in (1e-2, 1e-3, 1e-4, 1e-5):
+        J, b = scaled(np.sqrt(12) * X, y, shift, t, lam)
+        size = np.linalg.norm(J)
+        smallest = np.min(np.where(y > 0, *t) * y * (X @ J - b)) / size
+        assert largest - (np.log(2 * 24) + shift[0] - shift[1]) / size <= smallest <= largest + 1e-6
+        sizes.append(size)
+        turns.append(1.0 - J @ hard.coef_[0] / (size * norm))
+        places.append(-b / size)
+    assert (np.diff(turns) < 0.0).all()
+    # both are off by a number over the size, which grows like a logarithm: a line through the first and the last
+    found = (sizes[-1] * places[-1] - sizes[0] * places[0]) / (sizes[-1] - sizes[0])
+    assert found == pytest.approx(limit, abs=0.02)
+
+
 @pytest.mark.slow
-def test_trained_temperatures_land_on_the_theory():
-    # logistic loss of a rescaled score, minimised as it is written
+@pytest.mark.parametrize(("name", "strength"), [("class temperature", 0.5), ("vector scaling", 1.25)])
+def test_trained_temperatures_land_on_the_theory(name, strength):
     rng = np.random.default_rng(5)
     L, trials, sizes = 120, 12, (0.5, 3.0)
     data = synthetic.random_gaussian(rng, L=L, ratio=3.0, scale=2.0)
-    sol = adjust(data.moments, *sizes, "class temperature", 0.5, loss="logistic", **SVM)
+    sol = adjust(data.moments, *sizes, name, strength, loss="logistic", **SVM)
+    shift, t = (sol.kappa, sol.kappa_neg), (sol.weight_pos, sol.weight_neg)
+    power = strength if name == "class temperature" else 0.15 * strength
+    assert t == pytest.approx(((1 / 6) ** power, 1.0))
+    assert shift == pytest.approx(
+        (0.0, 0.0) if name == "class temperature" else np.log(6) * strength * np.array([1, -1])
+    )
     found = []
     for _ in range(trials):
         X, y = data.sample(int(sizes[0] * L), int(sizes[1] * L), rng)
-        t = np.where(y > 0, (sizes[0] / sizes[1]) ** 0.5, 1.0)
-
-        def objective(w, X=X, y=y, t=t):
-            u = y * (X @ w[:-1] / np.sqrt(L) - w[-1])
-            pull = -y * t / (1 + np.exp(t * u))
-            slope = np.append(X.T @ pull / np.sqrt(L) + 0.5 * w[:-1], -pull.sum())
-            return np.logaddexp(0.0, -t * u).sum() + 0.25 * w[:-1] @ w[:-1], slope
-
-        w = minimize(objective, np.zeros(L + 1), jac=True, options={"gtol": 1e-6}).x
-        J, M = w[:-1], data.moments.M
-        found.append((data.moments.variance(J) / L, J @ data.moments.delta / L, w[-1] - J @ M / np.sqrt(L)))
+        J, b = scaled(X, y, shift, t, 0.5)
+        wrong = np.mean(y * (X @ J / np.sqrt(L) - b) < 0)
+        found.append(
+            (data.moments.variance(J) / L, J @ data.moments.delta / L, b - J @ data.moments.M / np.sqrt(L), wrong)
+        )
     error = np.std(found, axis=0, ddof=1) / np.sqrt(trials)
-    assert (np.abs(np.mean(found, axis=0) - [sol.q, sol.r, sol.b]) <= 4 * error + 2 / L).all()
+    expected = [sol.q, sol.r, sol.b, sol.train_error]
+    assert (np.abs(np.mean(found, axis=0) - expected) <= 4 * error + [2 / L, 2 / L, 2 / L, 0.5 / L]).all()
+
+
+def test_vector_scaling_of_arrays_is_that_of_each():
+    strength = np.array([-0.5, 0.0, 1.0])
+    many = adjust(CLASSES, 0.5, 3.0, "vector scaling", strength, loss="logistic", **SVM)
+    for k, s in enumerate(strength):
+        one = adjust(CLASSES, 0.5, 3.0, "vector scaling", s, loss="logistic", **SVM)
+        for name in (*SAME, "kappa", "kappa_neg", "train_error"):
+            assert getattr(many, name)[k] == pytest.approx(getattr(one, name), rel=1e-7, abs=1e-9), name
 
 
 @pytest.mark.parametrize("name", ADJUSTMENTS)
@@ -174,8 +238,16 @@ def test_what_is_not_taken():
     with pytest.raises(ValueError, match="between must ascend"):
         best_adjustment(CLASSES, 1.0, 2.0, between=(1.0, 0.0), **SVM)
     both = Adjustment("both", "", lambda pos, neg, s: Change(weight=(2.0, 1.0), temperature=(0.5, 1.0)))
-    with pytest.raises(ValueError, match="must have temperatures and nothing else"):
+    with pytest.raises(ValueError, match="must have no weights beside temperatures for the loss 'logistic'"):
         adjust(CLASSES, 1.0, 2.0, both, loss="logistic", **SVM)
+    two = rbal.Mixture.gaussian([np.full(4, 0.2), np.full(4, -0.2)], [np.eye(4), 2 * np.eye(4)], [1, -1])
+    for classes, fit_bias in ((CLASSES, False), (two, True)):
+        with pytest.raises(ValueError, match="must have no shifts beside temperatures for a Mixture, or with fit_bias"):
+            adjust(classes, 1.0, 2.0, "vector scaling", loss="logistic", fit_bias=fit_bias, **SVM)
+    assert np.isfinite(adjust(two, 1.0, 2.0, "class temperature", 0.5, loss="logistic", **SVM).metrics.ba())
+    down = Adjustment("down", "", lambda pos, neg, s: Change(shift=(-1.0, 0.0), temperature=(0.5, 1.0)))
+    with pytest.raises(ValueError, match=r"the common shift of the classes must be >= 0, got -0\.66"):
+        adjust(CLASSES, 1.0, 2.0, down, loss="logistic", **SVM)
     with pytest.raises(ValueError, match="kappa_neg goes with a loss of κ - u, not with 'tempered logistic'"):
         rbal.solve(CLASSES, 1.0, 2.0, 1.0, kappa_neg=0.5, loss=losses.tempered(losses.LOGISTIC), **SVM)
     with pytest.raises(ValueError, match="not homogeneous, got 'hinge'"):

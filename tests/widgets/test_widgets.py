@@ -122,6 +122,7 @@ def test_same_picture_whatever_the_style_around(kind):
         ("metrics", {"data": "cifar"}, "data must be one of 'ising', 'random'.* got 'cifar'"),
         ("tradeoff", {"alpha_pos": 0.0}, "alpha_pos must be >= 0.1"),
         ("mixing", {"metric": "loss"}, "metric must be one of"),
+        ("margins", {"kappa_neg": 7.0}, "kappa_neg must be >= 0 and <= 6, got 7"),
         ("margins", {"threshold": 7.0}, "threshold must be >= -6 and <= 6, got 7"),
         ("phases", {"kappa": np.nan}, "kappa must be finite"),
         ("simulate", {"L": 33}, "L must be one of 25, 50, 100, 200, got 33"),
@@ -436,6 +437,7 @@ def test_margins_follow_every_control():
     steps = [
         ("kappa", 0.6), ("alpha_pos", 3.0), ("alpha_neg", 9.0), ("separation", 1.8), ("threshold", -0.7),
         ("phi_pos", 0.4), ("fit_bias", False), ("data", "fashion"), ("fit_bias", True), ("kappa", 0.3),
+        ("one_margin", False), ("kappa_neg", 1.2), ("fit_bias", False),
     ]  # fmt: skip
     for name, value in steps:
         ui.controls[name].value = value
@@ -445,7 +447,10 @@ def test_margins_follow_every_control():
 
 def check_margins(ui):
     moments = _data.separated(_data.named(ui.data.value), ui.separation.value)
-    sol = rbal.solve(moments, ui.alpha_pos.value, ui.alpha_neg.value, ui.kappa.value, fit_bias=ui.fit_bias.value)
+    options = {"fit_bias": ui.fit_bias.value}
+    if ui.fit_bias.value and not ui.one_margin.value:
+        options["kappa_neg"] = ui.kappa_neg.value
+    sol = rbal.solve(moments, ui.alpha_pos.value, ui.alpha_neg.value, ui.kappa.value, **options)
     cut, phi = ui.threshold.value, ui.phi_pos.value
     # the scores of a large test set, and what counting makes of them
     z = np.random.default_rng(0).normal(size=(2, 200_000))
@@ -474,6 +479,20 @@ def check_margins(ui):
     low, high = ui.score_axes.get_xlim()
     assert low < cut < high
     assert max(y.max() for y in (drawn(line)[1] for line in ui.lines.values())) < ui.score_axes.get_ylim()[1]
+
+
+def test_margins_of_each_class_move_both_densities_as_one():
+    ui = widgets.margins(kappa=1.0)
+    before = dict(ui.curves)
+    assert ui.kappa_neg.disabled
+    other = widgets.margins(kappa=1.6, kappa_neg=0.4)  # the same mean
+    assert (other.one_margin.value, other.kappa_neg.disabled) == (False, False)
+    assert other.curves["b"] == pytest.approx(before["b"] - 0.6)
+    for name in ("q", "r", "auc"):
+        assert other.curves[name] == before[name]
+    other.one_margin.value = True
+    ui.kappa.value = 1.6
+    assert other.curves["b"] == ui.curves["b"]
 
 
 def test_the_wrong_side_is_shaded():

@@ -17,6 +17,8 @@ export const RECORDS = {
   mcc: {"name": "MCC", "title": "Matthews correlation coefficient", "sign": 1},
   auprc: {"name": "AUPRC", "title": "area under the precision–recall curve", "sign": 1},
   auc: {"name": "AUC", "title": "area under the ROC curve", "sign": 1},
+  brier: {"name": "Brier", "title": "Brier score", "sign": -1},
+  log_loss: {"name": "log loss", "title": "log loss", "sign": -1},
   best_ba: {"name": "best BA", "title": "balanced accuracy at the best threshold", "sign": 1},
   cost: {"name": "cost", "title": "cost per sample", "sign": -1},
 };
