@@ -70,7 +70,7 @@ def log_likelihood(fitted, part, judges, z):
     """Return the log-likelihood (n,) of other rows under parts that were fitted, up to a constant."""
     rows = [fitted[part == k] for k in range(part.max() + 1)]
     means = [r.mean(axis=0) for r in rows]
-    (covs, shape, width), _ = shrunk([(r - m) / np.sqrt(len(r) - 1.0) for r, m in zip(rows, means, strict=True)])
+    (covs, shape, width), *_ = shrunk([(r - m) / np.sqrt(len(r) - 1.0) for r, m in zip(rows, means, strict=True)])
     terms = []
     for k, (r, mean) in enumerate(zip(rows, means, strict=True)):
         factor = cholesky(width[k] * as_matrix(covs[shape[k]]) + z * np.eye(fitted.shape[1]), lower=True)

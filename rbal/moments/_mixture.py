@@ -64,7 +64,7 @@ class Mixture:
         How far the covariance of each cluster was drawn to the pooled one, from 0 to 1, (K,), if it was.
     """
 
-    counts = intensity = None
+    counts = intensity = _sampled = None
 
     def __init__(self, *, L, Q, means, centres, covs, clusters):
         self.L, self.Q, self.means = L, Q, means
@@ -188,12 +188,12 @@ class Mixture:
         centres = np.stack([features[members].mean(axis=0) for members in rows])
         means = centres if one_hot is None else np.stack([one_hot[members].mean(axis=0) for members in rows])
         roots = [(features[r] - c) / np.sqrt(len(r) - 1.0) for r, c in zip(rows, centres, strict=True)]
-        covs, intensity = estimated(roots, labels, shares, covariance)
+        covs, mixing, intensity = estimated(roots, labels, shares, covariance)
         mixture = cls(
             L=L, Q=Q, means=means, centres=centres, covs=covs,
             clusters=(labels, shares, _positive(positive, labels, y)),
         )  # fmt: skip
-        mixture.counts, mixture.intensity = counts.astype(int), intensity
+        mixture.counts, mixture.intensity, mixture._sampled = counts.astype(int), intensity, (roots, mixing)
         return mixture
 
     def debiased(self, counts=None, band=50):

@@ -19,19 +19,22 @@ def labels_of(name, value, n, of):
 
 
 def estimated(roots, labels, shares, covariance):
-    """Return (covariances, index, factor of each cluster) from rows with FᵀF = C, and how far these were shrunk."""
+    """Return (covariances, index, factor of each cluster), their mixing and how far they were shrunk.
+
+    roots are rows with FᵀF = S of each cluster; its covariance is Σ mixing[c, k] S[k].
+    """
     K, D = len(roots), roots[0].shape[1]
     for c, F in enumerate(roots):
         if not F.any():
             raise ValueError(f"X must vary within every cluster, got equal rows in one of class {labels.tolist()[c]!r}")
     if covariance == "shrunk":
-        covs, how = shrunk(roots)
-        return covs, how.intensity
+        covs, how, pool = shrunk(roots)
+        return covs, np.diag(1.0 - how.intensity) + np.outer(how.intensity * how.width, pool), how.intensity
     if covariance == "own":
         if sum(map(len, roots)) + K < D:
-            return ([LowRank(F, 0.0) for F in roots], np.arange(K), np.ones(K)), None
+            return ([LowRank(F, 0.0) for F in roots], np.arange(K), np.ones(K)), np.eye(K), None
         check_room("X", K, D)
-        return ([F.T @ F for F in roots], np.arange(K), np.ones(K)), None
+        return ([F.T @ F for F in roots], np.arange(K), np.ones(K)), np.eye(K), None
     weights = shares / np.unique(labels).size
     stacked = np.concatenate([np.sqrt(w) * F for w, F in zip(weights, roots, strict=True)])
     if len(stacked) < D:
@@ -40,7 +43,7 @@ def estimated(roots, labels, shares, covariance):
         check_room("X", 1, D)
         pooled, total = stacked.T @ stacked, np.sum(stacked**2)
     width = np.array([np.sum(F**2) / total for F in roots]) if covariance == "width" else np.ones(K)
-    return ([pooled], np.zeros(K, np.int64), width), None
+    return ([pooled], np.zeros(K, np.int64), width), np.outer(width, weights), None
 
 
 def parts_of(features, y, clusters, random_state):

@@ -40,6 +40,8 @@ def shrunk(roots):
     covs : tuple
         (list of covariances, index (K,), factor (K,)), as :func:`rbal.moments._parts.estimated` has them.
     how : Shrunk
+    pool : (K,) array
+        Share of each cluster in the pooled covariance.
     """
     K, D = len(roots), roots[0].shape[1]
     freedom = np.array([max(len(F) - 1.0, 1.0) for F in roots])
@@ -48,20 +50,20 @@ def shrunk(roots):
         pooled = np.concatenate([np.sqrt(p) * F for p, F in zip(pool, roots, strict=True)])
         how = intensities(roots, pool, units_of_rows(pooled))
         if np.all(how.intensity == 1.0):
-            return ([LowRank(pooled, 0.0)], np.zeros(K, np.int64), how.width), how
+            return ([LowRank(pooled, 0.0)], np.zeros(K, np.int64), how.width), how, pool
         covs = [
             LowRank(np.concatenate([np.sqrt(1.0 - rho) * F, np.sqrt(rho * w) * pooled]), 0.0)
             for F, rho, w in zip(roots, *how, strict=True)
         ]
-        return (covs, np.arange(K), np.ones(K)), how
+        return (covs, np.arange(K), np.ones(K)), how, pool
     check_room("X", K, D)
     own = [F.T @ F for F in roots]
     pooled = sum(p * S for p, S in zip(pool, own, strict=True))
     how = intensities(roots, pool, units_of(*eigh(pooled, driver="evd")))
     if np.all(how.intensity == 1.0):
-        return ([pooled], np.zeros(K, np.int64), how.width), how
+        return ([pooled], np.zeros(K, np.int64), how.width), how, pool
     covs = [(1.0 - rho) * S + rho * w * pooled for S, rho, w in zip(own, *how, strict=True)]
-    return (covs, np.arange(K), np.ones(K)), how
+    return (covs, np.arange(K), np.ones(K)), how, pool
 
 
 def units_of_rows(rows):
