@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, eigvalsh, helmert
+from scipy.linalg import helmert
 
 from .._support.validation import (
     in_range,
@@ -16,7 +16,9 @@ from .._support.validation import (
     squarable,
     states,
 )
-from ._blocks import EPS, LowRank, as_matrix, check_room, reduced
+from ._blocks import LowRank, as_matrix, reduced
+from ._given import distinct, given
+from ._noise import quiet
 from ._parts import estimated, labels_of, parts_of
 
 LEVELS = ("one covariance", "widths", "commuting", "any")  # what the covariances have in common, from most to least
@@ -56,7 +58,13 @@ class Mixture:
     level : str
         What the covariances have in common, which sets the cost of a solution: "one covariance", "widths" (multiples of
         one matrix), "commuting" or "any".
+    counts : ndarray or None
+        Rows that each cluster was estimated from, (K,).
+    intensity : ndarray or None
+        How far the covariance of each cluster was drawn to the pooled one, from 0 to 1, (K,), if it was.
     """
+
+    counts = intensity = _sampled = None
 
     def __init__(self, *, L, Q, means, centres, covs, clusters):
         self.L, self.Q, self.means = L, Q, means
@@ -110,33 +118,35 @@ class Mixture:
         if K < 1 or D < 1:
             raise ValueError(f"means must have at least 1 cluster and 1 feature, got shape {means.shape}")
         labels = labels_of("labels", labels, K, "clusters")
-        covs = _given(real_array("covs", covs, (1, 2, 3)), K, D)
+        covs = given(real_array("covs", covs, (1, 2, 3)), K, D)
         if widths is None:
             widths = np.ones(K)
         elif len(covs) > 1:
             raise ValueError(f"widths must go with one covariance for all clusters, got {len(covs)} covariances")
         else:
             widths = _each("widths", widths, K)
-        shape, width, distinct = _distinct(covs, K)
+        shape, width, found = distinct(covs, K)
         return cls(
-            L=D, Q=1, means=means, centres=means, covs=(distinct, shape, width * widths),
+            L=D, Q=1, means=means, centres=means, covs=(found, shape, width * widths),
             clusters=(labels, _shares(shares, labels), _positive(positive, labels, None)),
         )  # fmt: skip
 
     @classmethod
     def from_data(cls, X, y, clusters=1, covariance="own", n_states=None, *, positive=None, random_state=0):
-        """Estimate a mixture from labelled rows, by plain sample means and unbiased sample covariances.
+        """Estimate a mixture from labelled rows, by sample means and unbiased or shrunk sample covariances.
 
         Parameters
         ----------
         X : (n, L) array or DataFrame
         y : (n,) array
             Class of each row.
-        clusters : int or (n,) array
-            Number of parts that k-means cuts every class into, or the part of each row.
-        covariance : {"own", "width", "shared"}
-            One covariance for each cluster; multiples of a shared one, with the cluster's total variance; or the
-            shared one itself: the mean over the classes of the mean over their clusters.
+        clusters : int, "auto" or (n,) array
+            Number of parts that k-means cuts every class into; for each class the one of 1, 2, 4 and 8 that foretells
+            rows best which were left out; or the part of each row.
+        covariance : {"own", "shrunk", "width", "shared"}
+            One covariance for each cluster; the same, drawn to a width of the pooled one as far as its rows are too few
+            to tell the two apart; multiples of a shared one, with the cluster's total variance; or the shared one
+            itself: the mean over the classes of the mean over their clusters. Pooled is the mean over rows.
         n_states : int, optional
             Q for categorical data, coded 0 … Q-1 and treated as one-hot; None for real features and spins.
         positive : object, optional
@@ -158,7 +168,7 @@ class Mixture:
         >>> rbal.Mixture.from_data(X, y, clusters=2, covariance="shared")
         Mixture(K=4, L=5, Q=1, D=5, level='one covariance')
         """
-        one_of("covariance", covariance, ("own", "width", "shared"))
+        one_of("covariance", covariance, ("own", "shrunk", "width", "shared"))
         X = squarable("X", real_array("X", X, 2))
         y = labels_of("y", y, len(X), "rows")
         L, Q = X.shape[1], 1
@@ -178,10 +188,46 @@ class Mixture:
         centres = np.stack([features[members].mean(axis=0) for members in rows])
         means = centres if one_hot is None else np.stack([one_hot[members].mean(axis=0) for members in rows])
         roots = [(features[r] - c) / np.sqrt(len(r) - 1.0) for r, c in zip(rows, centres, strict=True)]
-        return cls(
-            L=L, Q=Q, means=means, centres=centres, covs=estimated(roots, labels, shares, covariance),
+        covs, mixing, intensity = estimated(roots, labels, shares, covariance)
+        mixture = cls(
+            L=L, Q=Q, means=means, centres=centres, covs=covs,
             clusters=(labels, shares, _positive(positive, labels, y)),
         )  # fmt: skip
+        mixture.counts, mixture.intensity, mixture._sampled = counts.astype(int), intensity, (roots, mixing)
+        return mixture
+
+    def debiased(self, counts=None, band=50):
+        """Return a copy with the noise of estimated centres taken out of their distances.
+
+        Centres of few rows are further apart than the true ones. In each band of neighbouring eigenvalues of the mean
+        covariance, the scalar products of the centres lose the noise that they have on average. For two classes with
+        one covariance this is :meth:`rbal.Moments.debiased`. The covariances stay as they are.
+
+        Parameters
+        ----------
+        counts : (K,) array, optional
+            Rows of each cluster; by default those it was estimated from.
+        band : int
+            Number of neighbouring eigenvalues that are corrected together.
+
+        Returns
+        -------
+        Mixture
+        """
+        counts = self.counts if counts is None else counts
+        if counts is None:
+            raise ValueError("counts must be given for a mixture that was not estimated from rows")
+        counts, band = _each("counts", counts, self.labels.size), positive_int("band", band)
+        covs = self._covs, self._shape, self._width
+        centres = quiet(self._centres, covs, counts, self._balanced, band)
+        means = centres
+        if self.Q > 1:
+            back = (centres - self._centres).reshape(len(centres), self.L, self.Q - 1) @ helmert(self.Q)
+            means = self.means + back
+        clusters = self.labels, self.shares, self.positive
+        copy = Mixture(L=self.L, Q=self.Q, means=means, centres=centres, covs=covs, clusters=clusters)
+        copy.counts, copy.intensity = self.counts, self.intensity
+        return copy
 
     @property
     def M(self):
@@ -287,60 +333,6 @@ class Mixture:
             values, basis = np.linalg.eigh(cov)
             z = rng.normal(size=(count, D)) @ (basis * np.sqrt(np.maximum(values, 0.0))).T
         return np.sqrt(self._width[c]) * z
-
-
-def _given(covs, K, D):
-    """Return a list of one covariance, or of K, each checked."""
-    if covs.shape == (D,) or covs.shape == (D, D):
-        covs = covs[None]
-    if covs.shape not in ((1, D), (1, D, D), (K, D), (K, D, D)):
-        takes = f"({D},), ({D}, {D}), ({K}, {D}) or ({K}, {D}, {D})"
-        raise ValueError(f"covs must have shape {takes}, got {covs.shape}")
-    if covs.ndim == 2:
-        in_range("covs", covs, 0.0)
-    else:
-        check_room("covs", *covs.shape[:2])
-    checked = []
-    for c, cov in enumerate(covs):
-        if cov.ndim == 2:
-            off = np.abs(cov - cov.T).max()
-            if off > 1e-10 * np.abs(cov).max():
-                raise ValueError(f"covs must be symmetric, got entries that differ by {off:g} in cluster {c}")
-            cov = 0.5 * (cov + cov.T)
-            _check_positive(cov, c)
-        if not cov.any():
-            raise ValueError(f"covs must not be zero, got nothing that varies in cluster {c}")
-        checked.append(cov)
-    return checked
-
-
-def _check_positive(cov, c):
-    """Refuse negative eigenvalues: Cholesky's factorisation of what is raised by rounding tells."""
-    floor = 10 * len(cov) * EPS * np.abs(cov).max()
-    try:
-        cholesky(cov + 2.0 * floor * np.eye(len(cov)), check_finite=False)
-    except np.linalg.LinAlgError:
-        low = eigvalsh(cov)[0]
-        if low < -floor:
-            raise ValueError(f"covs must have no negative eigenvalue, got {low:g} in cluster {c}") from None
-
-
-def _distinct(covs, K):
-    """Return the index (K,) and factor (K,) of each cluster's covariance among those that differ, and these."""
-    if len(covs) == 1:
-        return np.zeros(K, np.int64), np.ones(K), covs
-    shape, width, found = np.empty(K, np.int64), np.empty(K), []
-    for c, cov in enumerate(covs):
-        for h, other in enumerate(found):
-            ratio = cov.sum() / other.sum() if cov.ndim == 1 else np.trace(cov) / np.trace(other)
-            ratio = 1.0 if abs(ratio - 1.0) < 4 * EPS else ratio
-            if np.abs(cov - ratio * other).max() <= 1e-14 * np.abs(cov).max():
-                shape[c], width[c] = h, ratio
-                break
-        else:
-            shape[c], width[c] = len(found), 1.0
-            found.append(cov)
-    return shape, width, found
 
 
 def _shares(shares, labels):

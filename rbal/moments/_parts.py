@@ -4,6 +4,8 @@ import numpy as np
 
 from .._support.validation import positive_int, seeded, unmasked
 from ._blocks import LowRank, check_room
+from ._choice import cut, number_of_parts
+from ._shrinkage import shrunk
 
 
 def labels_of(name, value, n, of):
@@ -17,16 +19,22 @@ def labels_of(name, value, n, of):
 
 
 def estimated(roots, labels, shares, covariance):
-    """Return covariances, index and factor of each cluster, from rows with FᵀF = C."""
+    """Return (covariances, index, factor of each cluster), their mixing and how far they were shrunk.
+
+    roots are rows with FᵀF = S of each cluster; its covariance is Σ mixing[c, k] S[k].
+    """
     K, D = len(roots), roots[0].shape[1]
     for c, F in enumerate(roots):
         if not F.any():
             raise ValueError(f"X must vary within every cluster, got equal rows in one of class {labels.tolist()[c]!r}")
+    if covariance == "shrunk":
+        covs, how, pool = shrunk(roots)
+        return covs, np.diag(1.0 - how.intensity) + np.outer(how.intensity * how.width, pool), how.intensity
     if covariance == "own":
         if sum(map(len, roots)) + K < D:
-            return [LowRank(F, 0.0) for F in roots], np.arange(K), np.ones(K)
+            return ([LowRank(F, 0.0) for F in roots], np.arange(K), np.ones(K)), np.eye(K), None
         check_room("X", K, D)
-        return [F.T @ F for F in roots], np.arange(K), np.ones(K)
+        return ([F.T @ F for F in roots], np.arange(K), np.ones(K)), np.eye(K), None
     weights = shares / np.unique(labels).size
     stacked = np.concatenate([np.sqrt(w) * F for w, F in zip(weights, roots, strict=True)])
     if len(stacked) < D:
@@ -35,13 +43,15 @@ def estimated(roots, labels, shares, covariance):
         check_room("X", 1, D)
         pooled, total = stacked.T @ stacked, np.sum(stacked**2)
     width = np.array([np.sum(F**2) / total for F in roots]) if covariance == "width" else np.ones(K)
-    return [pooled], np.zeros(K, np.int64), width
+    return ([pooled], np.zeros(K, np.int64), width), np.outer(width, weights), None
 
 
 def parts_of(features, y, clusters, random_state):
     """Return (label, indices of rows) of each cluster."""
     if np.ndim(clusters) == 0:
-        n = positive_int("clusters", clusters)
+        if isinstance(clusters, str) and clusters != "auto":
+            raise ValueError(f"clusters must be a number, 'auto' or the part of each row, got {clusters!r}")
+        n = clusters if isinstance(clusters, str) else positive_int("clusters", clusters)
         parts = [(label, part) for label in np.unique(y).tolist() for part in _cut(features, y, label, n, random_state)]
     else:
         names = labels_of("clusters", clusters, len(y), "rows")
@@ -61,10 +71,10 @@ def _cut(features, y, label, n, random_state):
     rows = np.flatnonzero(y == label)
     if n == 1:
         return [rows]
-    if rows.size < 2 * n:
-        raise ValueError(f"clusters must leave at least 2 rows each, got {n} for {rows.size} rows of class {label!r}")
-    from sklearn.cluster import KMeans
-
     seed = int(seeded("random_state", random_state).integers(2**31))
-    part = KMeans(n, n_init=10, random_state=seed).fit_predict(features[rows])
+    if n == "auto":
+        n = number_of_parts(features[rows], seed) if rows.size > 3 else 1
+    elif rows.size < 2 * n:
+        raise ValueError(f"clusters must leave at least 2 rows each, got {n} for {rows.size} rows of class {label!r}")
+    part = cut(features[rows], n, seed)
     return [rows[part == k] for k in range(n)]

@@ -13,6 +13,7 @@ from ..metrics import MixtureMetrics
 from ..moments._mixture import Mixture
 from ._clusters import Clusters, losses_at, report_at
 from ._mixture_phases import Task, major, margin_of, solve_edge, solve_ridge, solve_sphere, with_mode
+from ._mixture_sampled import as_ridge, samples_of, solve_population
 from ._problem import RIDGE, SAT, UNSAT
 from ._solve import LARGEST_SIZE, MODELS, PHASES, Solution
 from ._ways import COLLAPSED
@@ -54,6 +55,39 @@ class MixtureSolution(Solution):
         """Test metrics of this solution, as :class:`rbal.metrics.MixtureMetrics`."""
         mean = self.m - np.asarray(self.b)[..., None]
         return MixtureMetrics(mean, self.variance, self.mixture.signs, self.mixture.shares)
+
+    def unbiased(self, tol=1e-9, max_iter=300):
+        """Return the solution of the population, from that of a mixture which was estimated from rows.
+
+        Covariances and centres of few rows flatter a classifier. Their resolvents tell what those of the population
+        are, whose saddle point this is. It exists where the training sets that are asked about have no more rows than
+        the mixture was estimated from, often beyond.
+
+        Parameters
+        ----------
+        tol : float
+            Residual to reach.
+        max_iter : int
+            Largest number of iterations.
+
+        Returns
+        -------
+        MixtureSolution
+            Of the same points; NaN, with a warning, where there is none.
+        """
+        if self.model != "svm":
+            raise ValueError(f"model must be 'svm' for the solution of the population, got {self.model!r}")
+        samples = samples_of(self.mixture)
+        shape = np.shape(self.b)
+        found = {f.name: np.array(getattr(self, f.name)) for f in fields(self) if f.name in (*EACH, *ONE)}
+        found |= {name: np.array(getattr(self, name)) for name in ("residual", "n_iter", "converged")}
+        for at in np.ndindex(shape):
+            one = self[at] if shape else self
+            if one.converged and one.phase == "UNSAT":
+                for name, value in _of_population(one, samples, tol, max_iter).items():
+                    found[name][at] = value
+        _warn_unless(found["converged"])
+        return replace(self, **{name: value if value.ndim else value.item() for name, value in found.items()})
 
     def of_cluster(self, cluster):
         """Return the solution of one cluster, as if it were both classes: its law of scores and its margin.
@@ -186,6 +220,23 @@ def _point(mixture, point, asked, start):
         found |= {name: np.full(signs.size, np.nan) for name in EACH}
     found |= {"residual": float(residual), "n_iter": int(n), "phase": PHASES[phase], "converged": bool(ok)}
     return found, (y, phase) if ok and phase != COLLAPSED else (None, -1)
+
+
+def _of_population(sol, samples, tol, max_iter):
+    """Return the results of one point of an SVM for the population."""
+    mixture, law = sol.mixture, LOSSES[sol.loss].laws[0]
+    point = {name: getattr(sol, name) for name in NAMES}
+    pick = {name: np.where(mixture.signs > 0.0, *pair) for name, pair in _pairs(point).items()}
+    problem = _clusters(mixture, RIDGE, law, sol.fit_bias)._replace(
+        alpha=pick["alpha"] * mixture.shares, kappa=pick["kappa"], weight=pick["weight"], ridge=float(sol.lam)
+    )
+    problem = as_ridge(problem)
+    start = np.concatenate([np.log(sol.q), np.log(sol.x), sol.m, [sol.b, sol.lam]])
+    residual, n, y = solve_population(samples, problem, start, tol, max_iter)
+    ok = residual <= tol
+    task = Task((law, law, law), None, tol, max_iter)
+    found = report(task, problem, UNSAT, y) if ok else dict.fromkeys((*EACH, *ONE), np.nan)
+    return found | {"residual": float(residual), "n_iter": int(n), "converged": bool(ok)}
 
 
 def critical_margins(mixture, alpha_pos, alpha_neg, fit_bias, tol):

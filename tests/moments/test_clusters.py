@@ -204,7 +204,7 @@ def test_covariances_too_large_for_memory():
         ({"clusters": [0] * 9 + [1]}, "clusters must have at least 2 rows each, got 1 in one of class 1"),
         ({"clusters": 4}, "clusters must leave at least 2 rows each, got 4 for 5 rows of class 0"),
         ({"clusters": 0}, "clusters must be a positive integer, got 0"),
-        ({"covariance": "full"}, "covariance must be one of 'own', 'width', 'shared', got 'full'"),
+        ({"covariance": "full"}, "covariance must be one of 'own', 'shrunk', 'width', 'shared', got 'full'"),
         ({"y": [0, 1]}, r"y must have one entry for each of the 10 rows, got shape \(2,\)"),
         ({"X": np.ones((10, 3))}, "X must vary within every cluster, got equal rows in one of class 0"),
     ],

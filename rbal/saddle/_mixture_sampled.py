@@ -1,0 +1,161 @@
+r"""Saddle points of the population that rows were drawn from, from the covariances and centres of these rows.
+
+Let :math:`S_k` be the sample covariance of cluster k with :math:`\nu_k` degrees of freedom, and :math:`\Sigma_k` the
+true one. Their resolvents are the same matrix at other arguments,
+
+.. math:: \Bigl(\hat k + \sum_k\hat X_kS_k\Bigr)^{-1} \simeq \Bigl(\hat k + \sum_kX_k\Sigma_k\Bigr)^{-1},\qquad
+          X_k = \hat X_k(1-u_k),\quad \operatorname{tr}\Sigma_kA^{-1} = \frac{t_k}{1-u_k},
+
+with :math:`t_k=\operatorname{tr}S_kA^{-1}` and :math:`u_k=\hat X_kt_k/\nu_k`. So the first-order quantities of the
+population follow from the sample. Those of second order are derivatives in :math:`X`, by the chain rule with
+:math:`J = \partial X/\partial\hat X`. A centre is the mean of :math:`n_c` rows: its noise adds
+:math:`\hat m_c^2L/n_c` to :math:`\hat q_c`, and :math:`\hat m_cx_cL/n_c` to :math:`m_c`, and is taken out of both.
+
+All of it exists as long as the training sets that are asked about have no more rows than the sample.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ._clusters import data_side
+from ._problem import RIDGE
+
+MEMORY = 6  # earlier steps that Anderson's acceleration mixes
+DAMPING = 0.5
+
+
+class Samples(NamedTuple):
+    """What was measured on rows, in the smallest basis that holds it; K clusters, k directions."""
+
+    S: np.ndarray  # (K, k, k) covariance of the rows of each cluster
+    v: np.ndarray  # (K, k) centres less their mean
+    mixing: np.ndarray  # (K, K): the covariance of cluster c is Σ mixing[c, k] S[k]
+    freedom: np.ndarray  # (K,)
+    counts: np.ndarray  # (K,)
+    weights: np.ndarray  # (K,) of the clusters in the mean that centres are counted from
+    L: int
+
+
+def samples_of(mixture):
+    """Return the samples behind an estimated mixture."""
+    if mixture._sampled is None:
+        raise ValueError("mixture must be estimated from rows, and not debiased, got one that is given")
+    roots, mixing = mixture._sampled
+    v = mixture._centres - mixture._balanced @ mixture._centres
+    if sum(map(len, roots)) + len(v) < v.shape[1]:
+        _, singular, basis = np.linalg.svd(np.concatenate([*roots, v]), full_matrices=False)
+        basis = basis[singular > 1e-11 * singular[0]]
+        roots, v = [F @ basis.T for F in roots], v @ basis.T
+    S = np.stack([F.T @ F for F in roots])
+    counts = mixture.counts.astype(float)
+    return Samples(S, v, mixing, counts - 1.0, counts, mixture._balanced, mixture.L)
+
+
+class Step(NamedTuple):
+    """One evaluation: what the state leads to, all (K,)."""
+
+    q: np.ndarray
+    x: np.ndarray
+    m: np.ndarray
+
+
+def weight_side(samples, ridge, X, q_hat, m_hat):
+    """Return q and x of each sample, and m of each cluster, of the population; None outside of the domain.
+
+    Parameters
+    ----------
+    samples : Samples
+    ridge : float
+    X : (K,) array
+        Arguments X̂ of the sample's resolvent.
+    q_hat, m_hat : (K,) arrays
+        Of the clusters.
+    """
+    S, L, nu = samples.S, samples.L, samples.freedom
+    A = np.linalg.inv(ridge * np.eye(S.shape[1]) + np.tensordot(X, S, 1))
+    SA = S @ A
+    t = np.trace(SA, axis1=1, axis2=2)
+    T = SA.reshape(len(S), -1) @ np.swapaxes(SA, 1, 2).reshape(len(S), -1).T
+    u = X * t / nu
+    if not np.all(u < 1.0):
+        return None
+    x = t / (1.0 - u) / L
+    pull = m_hat - samples.weights * m_hat.sum()  # on each centre, which is also in the mean they are counted from
+    Q = samples.mixing.T @ (q_hat - pull**2 * L / samples.counts) / (1.0 - u) ** 2
+    p = A @ (m_hat @ samples.v)
+    along = np.einsum("i,kij,j->k", p, S, p)
+    J = np.diag(1.0 - 2.0 * u) + (X**2 / nu)[:, None] * T
+    q = np.linalg.solve(J.T, (T @ Q - t**2 * Q / nu) / L + along)
+    noise = pull * (samples.mixing @ x) * L / samples.counts
+    return Step(q, x, samples.v @ p - noise + samples.weights @ noise)
+
+
+def evaluate(samples, problem, state, guess):
+    """Return what a state leads to, with hats and bias at it; None outside of the domain.
+
+    state is log q and log x of each sample and m of each cluster, (3K,).
+    """
+    K = problem.alpha.size
+    y = np.empty(3 * K + 2)
+    q, x = np.exp(state[:K]), np.exp(state[K : 2 * K])
+    y[:K], y[K : 2 * K], y[2 * K : 3 * K] = np.log(samples.mixing @ q), np.log(samples.mixing @ x), state[2 * K :]
+    y[3 * K], y[3 * K + 1] = guess, problem.ridge
+    hats = np.empty(3 * K)
+    data_side(problem, y, hats, np.empty((3 * K, 3 * K)))
+    if not np.isfinite(hats).all():
+        return None
+    X = samples.mixing.T @ hats[K : 2 * K]
+    room = 1.0 - X * x * samples.L / samples.freedom
+    if not np.all(room > 0.0):
+        return None
+    found = weight_side(samples, problem.ridge, X / room, hats[:K], hats[2 * K :])
+    return None if found is None or not np.all(found.q > 0.0) else (found, hats, y)
+
+
+def solve_population(samples, problem, start, tol, max_iter):
+    """Return (residual, iterations, y) of the population; y holds log q, log x, m of clusters, b and the ridge.
+
+    Anderson's acceleration from ``start``, the y of the sample's own solution. A residual of infinity means that
+    there is none: the sample is too small.
+    """
+    K, nothing = problem.alpha.size, np.inf
+    b = start[3 * K]
+    # clusters stand for samples at first: their covariances are mixtures of the samples'
+    state, steps, gaps = start[: 3 * K].copy(), [], []
+    y = start
+    for n in range(1, max_iter + 1):
+        found = evaluate(samples, problem, state, b)
+        if found is None:
+            if not steps:
+                return nothing, n, y
+            state, steps, gaps = 0.5 * (state + steps[-1]), steps[-1:], gaps[-1:]
+            if n > max_iter // 2:
+                return nothing, n, y
+            continue
+        new, _, y = found
+        b = y[3 * K]
+        scale = np.exp(-0.5 * y[:K])
+        gap = np.r_[np.log(new.q) - state[:K], np.log(new.x) - state[K : 2 * K], new.m - state[2 * K :]]
+        residual = max(np.abs(gap[: 2 * K]).max(), np.abs(gap[2 * K :] * scale).max())
+        if residual <= tol:
+            return residual, n, y
+        steps, gaps = [*steps[-MEMORY:], state], [*gaps[-MEMORY:], gap]
+        state = mixed(steps, gaps)
+    return residual, max_iter, y
+
+
+def mixed(steps, gaps):
+    """Return the next state by Anderson's mixing of earlier ones, each moved along its gap."""
+    if len(steps) == 1:
+        return steps[0] + DAMPING * np.clip(gaps[0], -1.0, 1.0)
+    dx, dg = np.diff(steps, axis=0).T, np.diff(gaps, axis=0).T
+    gamma = np.linalg.lstsq(dg, gaps[-1], rcond=1e-10)[0]
+    move = DAMPING * gaps[-1] - (dx + DAMPING * dg) @ gamma
+    return steps[-1] + np.clip(move, -1.5, 1.5)
+
+
+def as_ridge(problem):
+    """Return the problem with a shape for each cluster."""
+    K = problem.alpha.size
+    return problem._replace(mode=RIDGE, shape=np.arange(K), width=np.ones(K), n_shapes=K)
