@@ -133,6 +133,9 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
     >>> mix = rbal.Mixture.gaussian(2.0 * np.eye(3, 50), np.ones(50), ["a", "b", "c"])
     >>> sol = rbal.solve_multinomial(mix, [0.4, 1.0, 4.0], weights="balanced")
     >>> print(sol.metrics.confusion().round(3))
+    [[0.694 0.138 0.168]
+     [0.068 0.819 0.114]
+     [0.051 0.07  0.878]]
     """
     problem, alphas, weights = _checked(mixture, alphas, lam, weights)
     tol, max_iter = number("tol", tol, 1e-13), positive_int("max_iter", max_iter)

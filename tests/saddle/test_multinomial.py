@@ -1,11 +1,11 @@
 """Multinomial logistic regression of several classes."""
 
+import naive
 import numpy as np
 import pytest
 from scipy.linalg import helmert
 from sklearn.linear_model import LogisticRegression
 
-import naive
 import rbal
 from rbal.saddle import _multinomial, _softmax
 
@@ -142,7 +142,7 @@ def test_bad_input(change, message):
 
 def test_too_many_directions_are_refused(monkeypatch):
     monkeypatch.setattr(_multinomial, "LARGEST_MATRIX", 15)
-    with pytest.raises(ValueError, match="mixture must have at most 7 directions .*, got 10: use one covariance"):
+    with pytest.raises(ValueError, match=r"mixture must have at most 7 directions .*, got 10: use one covariance"):
         rbal.solve_multinomial(classes(3, D=10, own=True), [1.0, 1.0, 1.0])
 
 
