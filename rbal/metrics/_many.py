@@ -210,7 +210,7 @@ class ManyMetrics:
         for start in (np.zeros(T), offsets):  # from the trained thresholds, or from the levels, whichever is better
             height = float(value(self.confusion(start)[None], phi)[0])
             offsets, best = (start, height) if height > best else (offsets, best)
-        offsets = offsets.copy()
+        start, offsets = offsets, offsets.copy()
         for sweep in range(SWEEPS):
             for t in range(T):
                 others = scores - offsets
@@ -222,6 +222,8 @@ class ManyMetrics:
                 heights = value(_confusions_along(tried, gap, place, answer, weight, t, T), phi)
                 if heights.max() > heights[GRID // 2]:
                     offsets[t] = tried[heights.argmax()]
+        if value(self.confusion(offsets)[None], phi)[0] < best:  # better on the points of the search alone
+            offsets = start
         return offsets - offsets.mean()
 
     def _polished(self, offsets, value, phi):

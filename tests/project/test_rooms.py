@@ -42,8 +42,8 @@ PUBLIC = {
     "phases": "critical_alpha critical_margin",
     "plotting": "BLUE GREEN VERMILLION dots margin_color use_style",
     "rbm": "LogPartition RBM",
-    "saddle": "MODELS PHASES MixtureSolution MultinomialSolution Solution ConvergenceWarning Overlap OvrSolution overlap "
-    "residuals solve solve_multinomial solve_ovr sweep",
+    "saddle": "MODELS PHASES MixtureSolution MultinomialSolution Solution ConvergenceWarning Overlap OvrSolution "
+    "overlap residuals solve solve_multinomial solve_ovr sweep",
     "samplers": "LikelihoodInformedSampler RBMSMOTE RandomMixSampler",
     "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Remedy "
     "ManyDesign adjust bagging balanced best_adjustment best_classifier best_mixing compare compare_many design_many "
