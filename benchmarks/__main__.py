@@ -11,7 +11,7 @@ import numpy as np
 import rbal
 from rbal.datasets import images, synthetic
 
-from . import advice, compiled, dense, first_use, generative, interactive, kernels, mixtures, training
+from . import advice, compiled, dense, first_use, generative, interactive, kernels, many, mixtures, training
 
 
 def best_of(function, repeats):
@@ -210,6 +210,15 @@ def clusters():
     print()
 
 
+def many_classes():
+    """Print the table of many classes, in CPU time."""
+    ratios(
+        "One machine for each of many classes, their overlaps and the confusion matrix, against training", many.table()
+    )
+    cost, error = many.regression()
+    print(f"  multinomial regression, 5 classes, D = 200: {cost:.1f} s, confusion matrix within {error:.0e}\n")
+
+
 def main():
     """Print the tables."""
     print(
@@ -217,6 +226,7 @@ def main():
     )
     ratios("Against the published way: dense A inverted in each of 150 damped steps", (one_solve(), dense_sweep()))
     clusters()
+    many_classes()
     ratios(
         "Training a perceptron exactly, n = 1,000 spins of L = 100, against L-BFGS-B on the published penalty",
         [

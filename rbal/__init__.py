@@ -11,6 +11,7 @@ _HOME = {
     "Moments": "moments",
     "Mixture": "moments",
     "solve": "saddle",
+    "solve_multinomial": "saddle",
     "solve_ovr": "saddle",
     "sweep": "saddle",
     "overlap": "saddle",

@@ -6,7 +6,7 @@ Conventions of THEORY.md: for class y, u0 ~ N(r/2 - y b, q), u = prox of x·ℓ 
 """
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 from scipy.special import erfc, erfcx, expit, log_ndtr, ndtr
 
 UNIT_NODES, UNIT_WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -143,6 +143,20 @@ def envelope(loss, kappa, c, x, mu, q):
         return c * LOSS[loss](u0 + x * f, kappa) + 0.5 * x * f * f
 
     return -2.0 * gaussian_mean(fun, mu, q, kinks(loss, kappa, c, x))[0]
+
+
+def softmax_proximal(field, V, weight, y, H):
+    """Minimise weight times the cross-entropy of class y, plus ½ (u-ω)ᵀV⁻¹(u-ω), without derivatives."""
+
+    def energy(u):
+        h, gap = u @ H, u - field
+        return weight * (np.log(np.sum(np.exp(h - h.max()))) + h.max() - h[y]) + 0.5 * gap @ np.linalg.solve(V, gap)
+
+    found = field
+    for _ in range(4):  # started again, since the simplex may shrink too early
+        options = {"xatol": 1e-9, "fatol": 1e-14, "maxiter": 4000}
+        found = minimize(energy, found, method="Nelder-Mead", options=options).x
+    return found
 
 
 def inverse_mills(t):

@@ -5,9 +5,11 @@ import functools
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._support.validation import in_range, positive_int, real_array
+from .._support.validation import in_range, one_of, positive_int, real_array
 
 REPLICATES, POINTS = 8, 4096  # independent sets of quasi-random points, and points in each
+SEARCHED = 2**22  # most scores, of all clusters and classes, among which thresholds are searched
+SWEEPS, GRID = 14, 65  # rounds of that search, each with half the range of the last one, and thresholds tried in each
 _X, _W = np.polynomial.legendre.leggauss(12)
 _X, _W = 0.5 * (_X + 1.0), 0.5 * _W  # on [0, 1]
 _Z = 8.5  # a Gaussian has mass 2e-17 beyond
@@ -110,9 +112,7 @@ class ManyMetrics:
 
     def f1(self, phi, offsets=None):
         """Return the F1 score (T,) of each class, 0 where its answer is never given; arguments as for accuracy."""
-        phi, confusion = self._phi(phi), self.confusion(offsets)
-        right = phi * np.diagonal(confusion)
-        return 2.0 * right / (phi + phi @ confusion)
+        return _f1(self.confusion(offsets), self._phi(phi))
 
     def macro_f1(self, phi, offsets=None):
         """Return the mean F1 score over the classes; arguments as for accuracy."""
@@ -168,7 +168,76 @@ class ManyMetrics:
             found[t] += share * np.mean(above < k)
         return found
 
+    def best_offsets(self, metric="ba", phi=None):
+        """Return the threshold of each class at which a metric is best: one vector, found class by class in turn.
+
+        Parameters
+        ----------
+        metric : {"ba", "accuracy", "macro_f1", "weighted_f1"} or callable
+            Balanced accuracy, which is macro recall; or another; or a function of confusion matrices (n, T, T) and
+            shares phi (T,) that returns (n,) values, of which the highest is best.
+        phi : (T,) array, optional
+            Share of each class in the test set, up to a factor; by default all are equal.
+
+        Returns
+        -------
+        (T,) array
+            Thresholds, with mean 0: what all have in common changes no answer.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> means = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 0.0], [0.0, 1.0, 1.0]])  # the second score is 1 too high
+        >>> m = ManyMetrics(means, np.tile(np.eye(3), (3, 1, 1)))
+        >>> print(round(m.ba(), 4), round(m.ba(m.best_offsets()), 4))
+        0.5842 0.6337
+        """
+        value, phi = goal(metric), self._phi(np.ones(self.n_classes) if phi is None else phi)
+        if self.n_classes <= 3:
+            return self._polished(self._searched(value, phi), value, phi)
+        return self._searched(value, phi)
+
     # ---- how
+
+    def _searched(self, value, phi):
+        """Return offsets (T,) by ascent along one of them at a time, on quasi-random scores."""
+        T, K = self.n_classes, self.means.shape[0]
+        n = max(64, min(POINTS, SEARCHED // (K * T)))
+        scores = np.concatenate([self._scores(c, slice(1))[0, :n] for c in range(K)])
+        place, weight = np.repeat(self.places, n), np.repeat(self.shares / n, n)
+        offsets = np.average(self.means, axis=0, weights=self.shares)  # all scores on one level
+        best = -np.inf
+        for start in (np.zeros(T), offsets):  # from the trained thresholds, or from the levels, whichever is better
+            height = float(value(self.confusion(start)[None], phi)[0])
+            offsets, best = (start, height) if height > best else (offsets, best)
+        start, offsets = offsets, offsets.copy()
+        for sweep in range(SWEEPS):
+            for t in range(T):
+                others = scores - offsets
+                others[:, t] = -np.inf
+                answer = others.argmax(axis=1)
+                gap = scores[:, t] - others[np.arange(len(others)), answer]  # above its threshold the answer is t
+                width = 0.5**sweep * np.ptp(np.quantile(gap, [0.001, 0.999]))
+                tried = offsets[t] + width * np.linspace(-1.0, 1.0, GRID)
+                heights = value(_confusions_along(tried, gap, place, answer, weight, t, T), phi)
+                if heights.max() > heights[GRID // 2]:
+                    offsets[t] = tried[heights.argmax()]
+        if value(self.confusion(offsets)[None], phi)[0] < best:  # better on the points of the search alone
+            offsets = start
+        return offsets - offsets.mean()
+
+    def _polished(self, offsets, value, phi):
+        """Return offsets (T,) where the exact confusion matrix is best, near those given."""
+        from scipy.optimize import minimize
+
+        def height(free):
+            return -float(value(self.confusion(np.r_[0.0, free])[None], phi)[0])
+
+        start, scale = offsets[1:] - offsets[0], np.sqrt(np.trace(self.overlaps.mean(axis=0)) / self.n_classes)
+        simplex = np.vstack([start, start + 0.03 * max(scale, 1e-12) * np.eye(start.size)])
+        options = {"initial_simplex": simplex, "xatol": 1e-7 * max(scale, 1e-12), "fatol": 1e-13, "maxfev": 200}
+        found = np.r_[0.0, minimize(height, start, method="Nelder-Mead", options=options).x]
+        return found - found.mean()
 
     def _offsets(self, offsets):
         if offsets is None:
@@ -196,11 +265,40 @@ class ManyMetrics:
                 found[:, t] += share * np.stack([np.bincount(row, minlength=T) for row in answers]) / POINTS
         return found
 
-    def _scores(self, c):
-        """Return quasi-random scores (REPLICATES, POINTS, T) of a cluster."""
+    def _scores(self, c, sets=slice(None)):
+        """Return quasi-random scores (REPLICATES, POINTS, T) of a cluster, or some of the sets."""
         values, basis = np.linalg.eigh(self.overlaps[c])
         root = basis * np.sqrt(np.maximum(values, 0.0))
-        return self.means[c] + _normals(self.n_classes) @ root.T
+        return self.means[c] + _normals(self.n_classes)[sets] @ root.T
+
+
+def _f1(confusion, phi):
+    right = phi * np.diagonal(confusion, axis1=-2, axis2=-1)
+    return 2.0 * right / (phi + phi @ confusion)
+
+
+GOALS = {
+    "ba": lambda confusion, phi: np.diagonal(confusion, axis1=-2, axis2=-1).mean(axis=-1),
+    "accuracy": lambda confusion, phi: np.diagonal(confusion, axis1=-2, axis2=-1) @ phi,
+    "macro_f1": lambda confusion, phi: _f1(confusion, phi).mean(axis=-1),
+    "weighted_f1": lambda confusion, phi: _f1(confusion, phi) @ phi,
+}
+
+
+def goal(metric):
+    """Return the function of confusion matrices (n, T, T) and shares (T,) behind a name, or the function given."""
+    return metric if callable(metric) else GOALS[one_of("metric", metric, tuple(GOALS))]
+
+
+def _confusions_along(tried, gap, place, answer, weight, t, T):
+    """Return the confusion matrices (n, T, T) of ascending thresholds of class t, where others stay."""
+    n = tried.size
+    below = np.searchsorted(tried, gap)  # number of thresholds that the sample exceeds: those have the answer t
+    cells = (place * T + answer) * (n + 1) + below
+    mass = np.bincount(cells, weight, T * T * (n + 1)).reshape(T, T, n + 1).cumsum(axis=-1)
+    found = np.moveaxis(mass[..., :-1], -1, 0).copy()  # not exceeded: the answer is another
+    found[..., t] += mass[..., -1].sum(axis=-1) - found.sum(axis=-1)
+    return found
 
 
 @functools.lru_cache(maxsize=4)

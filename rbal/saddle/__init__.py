@@ -15,14 +15,15 @@ factorisation a step.
 
 from .._support.warnings import convergence_warning
 from ._mixture import MixtureSolution
+from ._multinomial import MultinomialSolution, solve_multinomial
 from ._overlap import Overlap, overlap
 from ._ovr import OvrSolution, solve_ovr
 from ._residuals import Residuals, residuals
 from ._solve import MODELS, PHASES, Solution, solve, sweep
 
 __all__ = [
-    "MODELS", "PHASES", "MixtureSolution", "Overlap", "OvrSolution", "Residuals", "Solution",
-    "overlap", "residuals", "solve", "solve_ovr", "sweep",
+    "MODELS", "PHASES", "MixtureSolution", "MultinomialSolution", "Overlap", "OvrSolution", "Residuals", "Solution",
+    "overlap", "residuals", "solve", "solve_multinomial", "solve_ovr", "sweep",
 ]  # fmt: skip
 
 

@@ -13,7 +13,9 @@ cluster follows from a fixed point in one number for each shape of covariance.
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -78,8 +80,7 @@ class OvrSolution:
     @property
     def metrics(self):
         """Test metrics where the largest score decides, as :class:`rbal.metrics.ManyMetrics`."""
-        places = np.searchsorted(self.mixture.classes, self.mixture.labels)
-        return ManyMetrics(self.cluster_means, self.cluster_overlaps, places, self.mixture.shares)
+        return ManyMetrics(self.cluster_means, self.cluster_overlaps, places_of(self.mixture), self.mixture.shares)
 
 
 class Machine(NamedTuple):
@@ -106,15 +107,15 @@ def solve_ovr(
     ----------
     mixture : Mixture
         Clusters of two classes or more.
-    alphas : (T,) array
-        Class sizes over L, in the order of ``mixture.classes``.
+    alphas : (T,) array or mapping
+        Class sizes over L, in the order of ``mixture.classes`` or by class.
     lam : float
         Ridge of every machine; scikit-learn's C is 1/lam, on inputs divided by √L.
     loss : {"hinge", "squared_hinge", "square", "logistic"} or Loss
         Loss of the machines.
-    weights : None, "balanced" or (T, T) array
+    weights : None, "balanced", (T,) or (T, T) array
         Factors on the loss of each class (column) in the machine of each class (row): all 1; or such that in every
-        machine its class weighs as much as the rest; or any.
+        machine its class weighs as much as the rest; or any, the same in all machines if there is one row.
     kappa : float, optional
         Margin; 1 by default, and 0 for the logistic loss.
     fit_bias : bool
@@ -146,21 +147,15 @@ def solve_ovr(
      [0.056 0.813 0.131]
      [0.04  0.077 0.883]]
     """
-    if not isinstance(mixture, Mixture):
-        raise TypeError(f"mixture must be a rbal.Mixture, got {type(mixture).__name__}")
-    T = mixture.classes.size
-    if T < 2:
-        raise ValueError(f"mixture must have at least 2 classes, got {T}")
-    alphas = in_range("alphas", real_array("alphas", alphas, 1), 0.0, LARGEST_SIZE, open_low=True)
-    if alphas.shape != (T,):
-        raise ValueError(f"alphas must have one entry for each of the {T} classes, got shape {alphas.shape}")
+    alphas = checked_alphas(alphas, mixture)
+    T = alphas.size
     law, lam, fit_bias = record_of(loss), number("lam", lam, 0.0, open_low=True), flag("fit_bias", fit_bias)
     kappa = number("kappa", law.margin if kappa is None else kappa, 0.0, open_low=law.margin > 0.0)
     weights = _weights(weights, alphas)
     tol, max_iter = number("tol", tol, 1e-14), positive_int("max_iter", max_iter)
     max_iter = min(max_iter, 40) if law.widest < math.inf else max_iter
     task = Task((law.law, NO_LAW, NO_LAW), mixture.blocks, tol, max_iter)
-    places = np.searchsorted(mixture.classes, mixture.labels)
+    places = places_of(mixture)
     clusters = Clusters(
         RIDGE, law.law, alphas[places] * mixture.shares, np.empty(0), np.full(places.size, kappa), np.empty(0),
         mixture._shape, mixture._width, len(mixture._covs), float(mixture.Q), lam, fit_bias,
@@ -178,32 +173,65 @@ def solve_ovr(
             "machines of some classes did not converge: all values are NaN", convergence_warning(), stacklevel=2
         )
         means, overlaps = np.full_like(means, np.nan), np.full_like(overlaps, np.nan)
-    of_class = np.where(places == np.arange(T)[:, None], mixture.shares, 0.0)
-    class_means = of_class @ means
-    apart = means[None] - class_means[:, None]
-    spread = np.einsum("kc,kct,kcs->kts", of_class, apart, apart)
     return OvrSolution(
-        class_means, np.tensordot(of_class, overlaps, 1) + spread, means, overlaps,
+        *by_class(mixture, means, overlaps), means, overlaps,
         np.array([machine.b for machine in machines]), tuple(PHASES[machine.phase] for machine in machines), converged,
         float(residual), alphas, weights, lam, law.name, fit_bias, mixture,
     )  # fmt: skip
 
 
+def checked_alphas(alphas, mixture=None):
+    """Return class sizes (T,), given in the order of the classes or by class; of T classes if there is no mixture."""
+    if mixture is not None and not isinstance(mixture, Mixture):
+        raise TypeError(f"mixture must be a rbal.Mixture, got {type(mixture).__name__}")
+    classes = None if mixture is None else mixture.classes.tolist()
+    if isinstance(alphas, Mapping):
+        if classes is None or set(alphas) != set(classes):
+            raise ValueError(f"alphas must have the classes {classes} of the mixture, got {list(alphas)}")
+        alphas = [alphas[label] for label in classes]
+    alphas = real_array("alphas", alphas, 1)
+    if classes is not None and alphas.shape != (len(classes),):
+        raise ValueError(f"alphas must have one entry for each of the {len(classes)} classes, got shape {alphas.shape}")
+    if alphas.size < 2:
+        raise ValueError(
+            f"{'alphas' if mixture is None else 'mixture'} must have at least 2 classes, got {alphas.size}"
+        )
+    if (empty := np.flatnonzero(alphas == 0.0)).size:
+        label = empty[0] if classes is None else classes[empty[0]]
+        raise ValueError(f"alphas must be > 0, got 0 for class {label!r}: a class needs rows to have a machine")
+    return in_range("alphas", alphas, 0.0, LARGEST_SIZE, open_low=True)
+
+
+def places_of(mixture):
+    """Return the class (K,) of each cluster, as a number from 0."""
+    return np.searchsorted(mixture.classes, mixture.labels)
+
+
+def by_class(mixture, means, overlaps):
+    """Return means (T, T) and covariances (T, T, T) of the scores in each class, from those in clusters."""
+    of_class = np.where(places_of(mixture) == np.arange(mixture.classes.size)[:, None], mixture.shares, 0.0)
+    class_means = of_class @ means
+    apart = means[None] - class_means[:, None]
+    spread = np.einsum("kc,kct,kcs->kts", of_class, apart, apart)
+    return class_means, np.tensordot(of_class, overlaps, 1) + spread
+
+
 def _weights(weights, alphas):
     """Return the weights (T, T) of each class (column) in each machine (row)."""
     T, total = alphas.size, alphas.sum()
+    takes = f"None, 'balanced', ({T},) or ({T}, {T}) numbers"
     if weights is None:
         return np.ones((T, T))
     if isinstance(weights, str):
         if weights != "balanced":
-            raise ValueError(f"weights must be None, 'balanced' or ({T}, {T}) numbers, got {weights!r}")
+            raise ValueError(f"weights must be {takes}, got {weights!r}")
         other = np.broadcast_to((0.5 * total / (total - alphas))[:, None], (T, T)).copy()
         np.fill_diagonal(other, 0.5 * total / alphas)
         return other
-    weights = in_range("weights", real_array("weights", weights, 2), 0.0, open_low=True)
-    if weights.shape != (T, T):
-        raise ValueError(f"weights must be None, 'balanced' or ({T}, {T}) numbers, got shape {weights.shape}")
-    return weights
+    weights = in_range("weights", real_array("weights", weights), 0.0, open_low=True)
+    if weights.shape not in ((T,), (T, T)):
+        raise ValueError(f"weights must be {takes}, got shape {weights.shape}")
+    return np.broadcast_to(weights, (T, T)).copy()
 
 
 def _machine(task, problem):
@@ -264,6 +292,11 @@ class _Resolvent:
             self.inverse = 1.0 / (machine.k_hat + x_hat @ block.lam)
             self.pull = self.inverse * W
 
+    @cached_property
+    def seen(self):
+        """C A⁻¹ (G, k, k) of each covariance: kept, since every pair of machines asks for it."""
+        return self.block.C @ self.inverse
+
     def against(self, other):
         """Return T (G, G) and p (G,) with q = T q̂ + p for the overlap of two machines."""
         block = self.block
@@ -271,8 +304,7 @@ class _Resolvent:
             both = block.g * self.inverse * other.inverse
             return (block.lam * both) @ block.lam.T, block.lam @ (self.pull * other.pull)
         G = len(block.C)
-        left = (block.C @ self.inverse).reshape(G, -1)
-        right = np.swapaxes(block.C @ other.inverse, 1, 2).reshape(G, -1)
+        left, right = self.seen.reshape(G, -1), np.swapaxes(other.seen, 1, 2).reshape(G, -1)
         outside = (block.lam_out * block.g_out * self.outside * other.outside) @ block.lam_out.T
         return left @ right.T / block.L + outside, (block.C @ other.pull) @ self.pull
 

@@ -1,16 +1,14 @@
 """Likelihood-informed sampling."""
 
-from collections import Counter
-from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from .._support.validation import one_of
 from . import _likelihood
 from ._modelled import ClassReport, ModelSampler, generator
+from ._sizes import STRATEGIES, sizes_after
 
 
 class LikelihoodInformedSampler(ModelSampler):
@@ -23,7 +21,8 @@ class LikelihoodInformedSampler(ModelSampler):
     - *Under.* Majority samples at both edges of the distribution of their scores are dropped. What is left to drop is
       dropped at random.
 
-    Both classes end with P' = round(P + mixing (N - P)) samples, from P, under only, to N, over only.
+    Both classes end with P' = round(P + mixing (N - P)) samples, from P, under only, to N, over only. More classes all
+    meet at such a size between the smallest and the largest.
 
     Parameters
     ----------
@@ -31,9 +30,10 @@ class LikelihoodInformedSampler(ModelSampler):
         From 0 to 1, as in :class:`rbal.RandomMixSampler`.
     sampling_strategy : float, str, dict or callable
         ``"auto"`` or ``"all"``: as above. A float: the ratio of minority to majority after resampling, where the mixing
-        goes from under only to over only all the same. ``"minority"`` (``"not majority"``) only oversamples,
-        ``"majority"`` (``"not minority"``) only undersamples. A dict, or a function of y that returns one: class to
-        number of samples; a class that is not in it stays as it is.
+        goes from under only to over only all the same; for two classes. ``"not majority"`` oversamples all to the size
+        of the largest class, ``"minority"`` the smallest class alone. ``"not minority"`` undersamples all to the size
+        of the smallest class, ``"majority"`` the largest class alone. A dict, or a function of y that returns one:
+        class to number of samples; a class that is not in it stays as it is.
     rbm : RBM, optional
         Machine to use. One that is trained is used as it is, so that many samplings need one training; a copy of one
         that is not is trained, with ``n_states`` set to what X has. By default the machine of the paper, with 100
@@ -108,12 +108,7 @@ class LikelihoodInformedSampler(ModelSampler):
     _parameter_constraints = {  # noqa: RUF012
         **ModelSampler._parameter_constraints,
         "mixing": [Interval(Real, 0, 1, closed="both")],
-        "sampling_strategy": [
-            Interval(Real, 0, 1, closed="right"),
-            StrOptions({"auto", "all", "minority", "not majority", "majority", "not minority"}),
-            Mapping,
-            callable,
-        ],
+        "sampling_strategy": STRATEGIES,
         "over_range": [None, "array-like"],
         "under_range": ["array-like"],
         "max_tries": [Interval(Integral, 1, None, closed="left")],
@@ -159,14 +154,14 @@ class LikelihoodInformedSampler(ModelSampler):
         self
         """
         super().fit(X, y, **params)
-        self.sampling_strategy_ = _sizes(self._check_X_y(X, y)[1], self.sampling_strategy, self.mixing)
+        self.sampling_strategy_ = sizes_after(self._check_X_y(X, y)[1], self.sampling_strategy, self.mixing)
         return self
 
     def _fit_resample(self, X, y):
         _check_range("under_range", self.under_range)
         if self.over_range is not None:
             _check_range("over_range", self.over_range)
-        self.sampling_strategy_ = _sizes(y, self.sampling_strategy, self.mixing)
+        self.sampling_strategy_ = sizes_after(y, self.sampling_strategy, self.mixing)
         return self._resample(X, y, generator(self.random_state))
 
     def _new_classes(self, coded, y, rng):
@@ -238,35 +233,6 @@ def _check_range(name, value):
     value = np.asarray(value, float)
     if value.shape != (2,) or not 0.0 <= value[0] <= value[1] <= 1.0:
         raise ValueError(f"{name} must be two quantiles, 0 <= low <= high <= 1, got {value.tolist()}")
-
-
-def _sizes(y, strategy, mixing):
-    """Return the number of samples after resampling, by class."""
-    counts = dict(sorted(Counter(y.tolist()).items()))
-    small, large = min(counts.values()), max(counts.values())
-    strategy = strategy(y) if callable(strategy) else strategy
-    if isinstance(strategy, Mapping):
-        return {**counts, **_checked_sizes(strategy, counts)}
-    if isinstance(strategy, str):
-        ends = {"minority": 1.0, "not majority": 1.0, "majority": 0.0, "not minority": 0.0}
-        return dict.fromkeys(counts, round(small + ends.get(strategy, mixing) * (large - small)))
-    if len(counts) > 2:
-        raise ValueError(f"sampling_strategy can be a float for two classes only, got {strategy} for {len(counts)}")
-    if strategy < small / large:
-        raise ValueError(
-            f"sampling_strategy cannot be met: a ratio of {strategy} needs fewer than the {small} samples of the "
-            f"minority; it must be at least {small / large:.4g}"
-        )
-    majority = small / strategy + mixing * (large - small / strategy)
-    return {label: round(majority if n == large else strategy * majority) for label, n in counts.items()}
-
-
-def _checked_sizes(sizes, counts):
-    for label, n in sizes.items():
-        one_of("sampling_strategy", label, tuple(counts))
-        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise ValueError(f"sampling_strategy cannot be met: class {label!r} must keep at least 1 sample, got {n!r}")
-    return {label: int(n) for label, n in sizes.items()}
 
 
 def _histogram(ax, scores, inside, label, color):

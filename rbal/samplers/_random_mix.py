@@ -1,6 +1,5 @@
 """A mixture of random under- and oversampling."""
 
-from collections import Counter
 from numbers import Real
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from .._support.frames import NativeFrames, as_pandas, labels_of
 from .._support.validation import unmasked
+from ._sizes import STRATEGIES, sizes_after
 
 
 class RandomMixSampler(NativeFrames, BaseSampler):
@@ -28,6 +28,12 @@ class RandomMixSampler(NativeFrames, BaseSampler):
     mixing : float
         From 0, which is imbalanced-learn's RandomUnderSampler (sample by sample, for the same random state), to 1, with
         the class sizes of its RandomOverSampler.
+    sampling_strategy : float, str, dict or callable
+        ``"auto"`` or ``"all"``: as above. A float: the ratio of minority to majority after resampling, where the mixing
+        goes from under only to over only all the same; for two classes. ``"not majority"`` oversamples all to the size
+        of the largest class, ``"minority"`` the smallest class alone. ``"not minority"`` undersamples all to the size
+        of the smallest class, ``"majority"`` the largest class alone. A dict, or a function of y that returns one:
+        class to number of samples; a class that is not in it stays as it is.
     random_state : int, RandomState instance or None
         Seed of the draw.
 
@@ -55,17 +61,25 @@ class RandomMixSampler(NativeFrames, BaseSampler):
     >>> X_new, y_new = sampler.fit_resample(X, y)
     >>> np.bincount(y_new), np.bincount(sampler.sample_indices_)[:3]
     (array([8, 8]), array([2, 3, 3]))
+
+    Three classes, where the largest one loses samples, the smallest one gains some, and the other one stays:
+
+    >>> y = np.repeat(["a", "b", "c"], [2, 3, 10])
+    >>> some = RandomMixSampler(sampling_strategy={"a": 3, "c": 5}, random_state=0)
+    >>> print(*np.unique(some.fit_resample(X, y)[1], return_counts=True))
+    ['a' 'b' 'c'] [3 3 5]
     """
 
     _sampling_type = "bypass"  # one class shrinks while another grows: neither of imbalanced-learn's own kinds
     _parameter_constraints = {  # noqa: RUF012
         "mixing": [Interval(Real, 0, 1, closed="both")],
+        "sampling_strategy": STRATEGIES,
         "random_state": ["random_state"],
     }
-    sampling_strategy = "all"  # read by the base class; which class goes where is a matter of sizes
 
-    def __init__(self, *, mixing=0.5, random_state=None):
+    def __init__(self, *, mixing=0.5, sampling_strategy="auto", random_state=None):
         self.mixing = mixing
+        self.sampling_strategy = sampling_strategy
         self.random_state = random_state
 
     def fit(self, X, y, **params):
@@ -83,7 +97,7 @@ class RandomMixSampler(NativeFrames, BaseSampler):
         self
         """
         super().fit(X, y, **params)
-        self.sampling_strategy_ = self._targets(self._check_X_y(X, y)[1])
+        self.sampling_strategy_ = sizes_after(self._check_X_y(X, y)[1], self.sampling_strategy, self.mixing)
         return self
 
     def _check_X_y(self, X, y):
@@ -92,14 +106,9 @@ class RandomMixSampler(NativeFrames, BaseSampler):
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         return X, y, binarize_y
 
-    def _targets(self, y):
-        counts = Counter(y.tolist())
-        small, large = min(counts.values()), max(counts.values())
-        return dict.fromkeys(sorted(counts), round(small + self.mixing * (large - small)))
-
     def _fit_resample(self, X, y):
         random_state = check_random_state(self.random_state)
-        self.sampling_strategy_ = self._targets(y)
+        self.sampling_strategy_ = sizes_after(y, self.sampling_strategy, self.mixing)
         parts = []
         for label, target in self.sampling_strategy_.items():
             members = np.flatnonzero(y == label)

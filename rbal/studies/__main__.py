@@ -4,7 +4,14 @@ import argparse
 import inspect
 from importlib import import_module
 
-STUDIES = {"sampling": "_sampling", "log_z": "_log_z", "pairs": "_pairs", "tables": "tables", "deep": "_deep"}
+STUDIES = {
+    "sampling": "_sampling",
+    "log_z": "_log_z",
+    "pairs": "_pairs",
+    "digits": "_digits",
+    "tables": "tables",
+    "deep": "_deep",
+}
 
 
 def main(arguments=None):

@@ -42,12 +42,12 @@ PUBLIC = {
     "phases": "critical_alpha critical_margin",
     "plotting": "BLUE GREEN VERMILLION dots margin_color use_style",
     "rbm": "LogPartition RBM",
-    "saddle": "MODELS PHASES MixtureSolution Solution ConvergenceWarning Overlap OvrSolution overlap residuals solve "
-    "solve_ovr sweep",
+    "saddle": "MODELS PHASES MixtureSolution MultinomialSolution Solution ConvergenceWarning Overlap OvrSolution "
+    "overlap residuals solve solve_multinomial solve_ovr sweep",
     "samplers": "LikelihoodInformedSampler RBMSMOTE RandomMixSampler",
     "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Remedy "
-    "adjust bagging balanced best_adjustment best_classifier best_mixing compare imbalanced mix register "
-    "register_adjustment window",
+    "ManyDesign adjust bagging balanced best_adjustment best_classifier best_mixing compare compare_many design_many "
+    "imbalanced logit_offsets mix register register_adjustment restore window",
     "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
     "studies.tables": "centre covered holds listed load measured model_error regrets remedies versus",
     "warmup": "CacheError STEPS Warmed run",

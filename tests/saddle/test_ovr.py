@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 import rbal
 from rbal.losses import LOSSES
@@ -104,6 +104,41 @@ def test_trained_machines(loss, weights, own):
     assert np.all(gap < 5 * error + 2.0 / L)
 
 
+def test_sizes_by_class_and_one_weight_a_class():
+    mix, alphas = classes(3, D=20), [0.5, 1.0, 3.0]
+    one = rbal.solve_ovr(mix, alphas, weights=np.tile([3.0, 2.0, 1.0], (3, 1)))
+    other = rbal.solve_ovr(mix, {2: 3.0, 0: 0.5, 1: 1.0}, weights=[3.0, 2.0, 1.0])
+    np.testing.assert_array_equal(other.means, one.means)
+    np.testing.assert_array_equal(other.overlaps, one.overlaps)
+
+
+LONG_TAILS = {
+    "LinearSVC, 10 classes": (10, "squared_hinge", None),
+    "SVC, 5 classes": (5, "hinge", "balanced"),
+    "LogisticRegression, 3 classes": (3, "logistic", "balanced"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG_TAILS)
+def test_trained_machines_of_a_long_tail(name):
+    """Sizes from 1,000 down to 10 at L = 250, the smallest class with 0.04 samples a feature."""
+    T, loss, weights = LONG_TAILS[name]
+    L, lam = 250, 0.5
+    alphas = np.geomspace(4.0, 0.04, T)
+    mix = classes(T, D=L, distance=3.0, seed=7)
+    sol = rbal.solve_ovr(mix, alphas, lam, loss, weights)
+    makers = MACHINES | {  # liblinear penalises the bias, less so the larger its constant feature is
+        "squared_hinge": lambda lam, weight: LinearSVC(
+            C=1.0 / lam, class_weight=weight, dual=False, intercept_scaling=30.0, tol=1e-6
+        )
+    }
+    found = np.stack([trained(mix, alphas, lambda: makers[loss](lam, weights), L, seed) for seed in range(10)])
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    gap = np.abs(sol.metrics.confusion() - found.mean(axis=0))
+    assert np.all(gap < 5.0 * np.hypot(error, sol.metrics.error()) + 2.0 / L)
+
+
 def test_long_tail_collapses_first():
     # with one in a hundred the machine of the rarest class answers no to all, and says so
     mix, alphas = classes(4, D=60, distance=1.0, seed=2), [1.0, 4.0, 20.0, 100.0]
@@ -130,7 +165,15 @@ def test_published_errors_of_the_square_loss(alpha, error, tol):
     ("change", "message"),
     [
         ({"alphas": [1.0, 2.0]}, "alphas must have one entry for each of the 3 classes"),
-        ({"alphas": [1.0, 2.0, 0.0]}, "alphas must be"),
+        ({"alphas": [1.0, 2.0, 0.0]}, "alphas must be > 0, got 0 for class 2: a class needs rows to have a machine"),
+        ({"alphas": [1.0, 2.0, -1.0]}, "alphas must be > 0 .*, got -1"),
+        (
+            {"alphas": {0: 1.0, 1: 2.0, "c": 3.0}},
+            r"alphas must have the classes \[0, 1, 2\] of the mixture, got \[0, 1, 'c'",
+        ),
+        ({"alphas": {0: 1.0, 1: 2.0}}, r"alphas must have the classes \[0, 1, 2\] of the mixture, got \[0, 1\]"),
+        ({"weights": np.ones(2)}, r"weights must be None, 'balanced', \(3,\) or \(3, 3\) numbers, got shape \(2,\)"),
+        ({"weights": [1.0, 0.0, 1.0]}, "weights must be > 0"),
         ({"weights": "equal"}, "weights must be None, 'balanced'"),
         ({"weights": np.ones((2, 3))}, "weights must be None, 'balanced'"),
         ({"lam": 0.0}, "lam must be"),

@@ -455,6 +455,67 @@ def test_three_classes():
         informed(mixing=0.8, over_range=(0, 1), rbm=sampler.rbms_["a"]).fit_resample(X, y)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ("auto", (30, 30, 30)),
+        ("all", (30, 30, 30)),
+        ("minority", (50, 30, 50)),  # only the smallest grows
+        ("not majority", (50, 50, 50)),
+        ("majority", (10, 30, 10)),  # only the largest shrinks
+        ("not minority", (10, 10, 10)),
+        ({"a": 20}, (20, 30, 50)),
+        ({"b": 12, "c": 60}, (10, 12, 60)),
+        (lambda y: dict.fromkeys(np.unique(y).tolist(), 25), (25, 25, 25)),
+    ],
+)
+@pytest.mark.parametrize("make", [RandomMixSampler, lambda **given: informed(**given)], ids=["random", "informed"])
+def test_sampling_strategy_of_three_classes(make, strategy, expected):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [10, 30, 50])
+    X = (rng.random((90, 6)) < 0.5).astype(int)
+    sampler = make(mixing=0.5, sampling_strategy=strategy, random_state=0)
+    counts = Counter(sampler.fit_resample(X, y)[1])
+    assert tuple(counts[label] for label in "abc") == expected
+    assert tuple(sampler.sampling_strategy_.values()) == expected
+
+
+@pytest.mark.parametrize("strategy", ["not majority", "minority", {"a": 17, "b": 31}])
+def test_sizes_are_those_of_imbalanced_learn_over(strategy):
+    y = np.repeat(["a", "b", "c"], [10, 30, 50])
+    X = np.arange(90.0)[:, None]
+    ours = RandomMixSampler(sampling_strategy=strategy, random_state=0).fit_resample(X, y)[1]
+    assert Counter(ours) == Counter(RandomOverSampler(sampling_strategy=strategy, random_state=0).fit_resample(X, y)[1])
+
+
+@pytest.mark.parametrize("strategy", ["not minority", "majority", {"b": 17, "c": 31}])
+def test_rows_are_those_of_imbalanced_learn_under(strategy):
+    # the same rows for the same seed, as with two classes
+    y = np.repeat(["a", "b", "c"], [10, 30, 50])
+    X = np.arange(90.0)[:, None]
+    ours, theirs = (
+        RandomMixSampler(sampling_strategy=strategy, random_state=3),
+        RandomUnderSampler(sampling_strategy=strategy, random_state=3),
+    )
+    ours.fit_resample(X, y), theirs.fit_resample(X, y)
+    np.testing.assert_array_equal(ours.sample_indices_, theirs.sample_indices_)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (0.5, r"sampling_strategy can be a float for two classes only, got 0.5 for 3"),
+        ({"d": 5}, "sampling_strategy must be one of 'a', 'b', 'c', got 'd'"),
+        ({"a": 0}, "class 'a' must keep at least 1 sample, got 0"),
+        ("some", "'sampling_strategy' parameter of RandomMixSampler must be"),
+    ],
+)
+def test_strategies_of_the_random_mixture_that_cannot_be_met(strategy, message):
+    y = np.repeat(["a", "b", "c"], [10, 30, 50])
+    with pytest.raises(ValueError, match=message):
+        RandomMixSampler(sampling_strategy=strategy).fit_resample(np.zeros((90, 2)), y)
+
+
 def test_balanced_already():
     X, y = binary(40, 40)
     sampler = informed()

@@ -1,0 +1,271 @@
+r"""Multinomial logistic regression of more than two classes.
+
+One set of weights for each class, trained together by the cross-entropy of their softmax. The data side of the saddle
+point is an expectation over T-1 Gaussian numbers, of a proximal point in as many dimensions: by Gauss's rule for up to
+three classes, and beyond that by several sets of quasi-random points, whose scatter is the error of the result.
+"""
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import helmert
+from scipy.special import ndtri
+
+from .._support.validation import in_range, number, positive_int, real_array
+from .._support.warnings import convergence_warning
+from ..metrics import ManyMetrics
+from ..moments import Mixture
+from ._ovr import by_class, checked_alphas, places_of
+from ._softmax import Unknowns, data_side, weight_side
+
+MOST_CLASSES = 5
+LARGEST_MATRIX = 3000  # (T-1) times the directions of covariances that share no basis
+NODES = {1: (81, 61), 2: (30, 24)}  # of Gauss's rule in each dimension: one to solve with, one for the error
+SETS, POINTS = 4, 1024  # of quasi-random points
+MEMORY = 8  # steps that Anderson's acceleration combines
+
+
+@dataclass(frozen=True)
+class MultinomialSolution:
+    """Multinomial regression of T classes, for a mixture of K clusters.
+
+    Attributes
+    ----------
+    means : (T, T) array
+        Mean score of each class (column) in the samples of a class (row), bias included; scores sum to zero.
+    overlaps : (T, T, T) array
+        Covariances of the T scores within each class; the first axis is the class.
+    cluster_means, cluster_overlaps : (K, T) and (K, T, T) array
+        The same of each cluster.
+    b : (T,) array
+        Biases, which are subtracted, counted from ``mixture.M``.
+    means_error, overlaps_error : (K, T) and (K, T, T) array
+        Errors of the integration in ``cluster_means`` and ``cluster_overlaps``: standard errors where points are
+        quasi-random, differences of two rules otherwise.
+    confusion_error : (T, T) array
+        The same of ``metrics.confusion()``.
+    converged : bool
+        Whether the saddle point was found to the tolerance. Where it is False, numbers are NaN.
+    residual : float
+        Largest relative violation of the equations.
+    alphas, weights, lam
+        The arguments; ``weights`` is (T,).
+    mixture : Mixture
+    """
+
+    means: np.ndarray
+    overlaps: np.ndarray
+    cluster_means: np.ndarray
+    cluster_overlaps: np.ndarray
+    b: np.ndarray
+    means_error: np.ndarray
+    overlaps_error: np.ndarray
+    converged: bool
+    residual: float
+    alphas: np.ndarray
+    weights: np.ndarray
+    lam: float
+    mixture: Mixture
+    _sets: tuple = field(repr=False)  # (means, overlaps) of each rule
+
+    @property
+    def metrics(self):
+        """Test metrics where the largest score decides, as :class:`rbal.metrics.ManyMetrics`."""
+        return self._metrics(self.cluster_means, self.cluster_overlaps)
+
+    @cached_property
+    def confusion_error(self):
+        """Error (T, T) of the confusion matrix by the integration in the saddle point."""
+        return _error(np.stack([self._metrics(*one).confusion() for one in self._sets]), self.means.shape[0])
+
+    def _metrics(self, means, overlaps):
+        return ManyMetrics(means, overlaps, places_of(self.mixture), self.mixture.shares)
+
+
+class Problem(NamedTuple):
+    """What is solved."""
+
+    alpha: np.ndarray  # (K,) sizes of the clusters over L
+    weight: np.ndarray  # (K,)
+    place: np.ndarray  # (K,) class of each cluster
+    shape: np.ndarray  # (K,) covariance of each cluster
+    width: np.ndarray  # (K,) factor on it
+    H: np.ndarray  # (T-1, T)
+    block: object
+    lam: float
+
+
+def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_iter=300):
+    """Solve for multinomial logistic regression, and the joint law of its scores.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Clusters of two to five classes.
+    alphas : (T,) array or mapping
+        Class sizes over L, in the order of ``mixture.classes`` or by class.
+    lam : float
+        Ridge of all weights; scikit-learn's C is 1/lam, on inputs divided by √L. With two classes this is the logistic
+        regression of :func:`rbal.solve` at half the ridge, since two sets of weights share one direction.
+    weights : None, "balanced" or (T,) array
+        Factors on the loss of each class: all 1; inverse to the class sizes with mean 1 over the samples; or any.
+    tol : float
+        Residual at which to stop.
+    max_iter : int
+        Iterations for each rule of integration.
+
+    Returns
+    -------
+    MultinomialSolution
+        With the errors of its integrals.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the saddle point is not found; then everything is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np, rbal
+    >>> mix = rbal.Mixture.gaussian(2.0 * np.eye(3, 50), np.ones(50), ["a", "b", "c"])
+    >>> sol = rbal.solve_multinomial(mix, [0.4, 1.0, 4.0], weights="balanced")
+    >>> print(sol.metrics.confusion().round(3))
+    [[0.694 0.138 0.168]
+     [0.068 0.819 0.114]
+     [0.051 0.07  0.878]]
+    """
+    problem, alphas, weights = _checked(mixture, alphas, lam, weights)
+    tol, max_iter = number("tol", tol, 1e-13), positive_int("max_iter", max_iter)
+    T, found, at, residual = alphas.size, [], _start(problem), 0.0
+    for rule in _rules(T - 1):
+        at, gap = _fixed_point(problem, rule, at, tol, max_iter)
+        found.append(at)
+        residual = max(residual, gap)
+    converged = bool(residual <= tol)
+    if not converged:
+        warnings.warn("the regression did not converge: all values are NaN", convergence_warning(), stacklevel=2)
+    H, shape, width = problem.H, problem.shape, problem.width
+    sets = tuple(
+        (
+            (one.m - one.b) @ H + (0.0 if converged else np.nan),
+            np.einsum("at,cab,bs->cts", H, width[:, None, None] * one.Q[shape], H) + (0.0 if converged else np.nan),
+        )
+        for one in found
+    )
+    several = T - 1 not in NODES
+    means, overlaps = (np.mean(part, axis=0) if several else part[0] for part in zip(*sets, strict=True))
+    b = np.mean([one.b for one in found], axis=0) if several else found[0].b
+    errors = (_error(np.stack(part), T) for part in zip(*sets, strict=True))
+    return MultinomialSolution(
+        *by_class(mixture, means, overlaps), means, overlaps, b @ H, *errors, converged, float(residual), alphas,
+        weights, problem.lam, mixture, sets,
+    )  # fmt: skip
+
+
+def _checked(mixture, alphas, lam, weights):
+    alphas = checked_alphas(alphas, mixture)
+    T = alphas.size
+    if T > MOST_CLASSES:
+        raise ValueError(
+            f"mixture must have at most {MOST_CLASSES} classes for multinomial regression, got {T}: "
+            "rbal.solve_ovr takes any number"
+        )
+    if isinstance(weights, str) and weights == "balanced":
+        weights = alphas.sum() / (T * alphas)
+    elif weights is None:
+        weights = np.ones(T)
+    elif isinstance(weights, str) or np.shape(weights) != (T,):
+        got = repr(weights) if isinstance(weights, str) else f"shape {np.shape(weights)}"
+        raise ValueError(f"weights must be None, 'balanced' or {T} numbers, one for each class, got {got}")
+    weights = in_range("weights", real_array("weights", weights, 1), 0.0, open_low=True)
+    block, place = mixture.blocks, places_of(mixture)
+    if hasattr(block, "C") and (T - 1) * block.C.shape[1] > LARGEST_MATRIX:
+        raise ValueError(
+            f"mixture must have at most {LARGEST_MATRIX // (T - 1)} directions where covariances of {T} classes share "
+            f"no basis, got {block.C.shape[1]}: use one covariance for all, or rbal.solve_ovr"
+        )
+    lam = number("lam", lam, 0.0, open_low=True)
+    problem = Problem(
+        alphas[place] * mixture.shares, weights[place], place, mixture._shape, mixture._width, helmert(T), block, lam
+    )
+    return problem, alphas, weights
+
+
+def _rules(d):
+    """Return the rules of integration over d standard normals: nodes (n, d) and weights (n,) each."""
+    if d in NODES:
+        for n in NODES[d]:
+            x, w = np.polynomial.hermite_e.hermegauss(n)
+            grids = np.meshgrid(*[x] * d, indexing="ij")
+            mass = np.prod(np.meshgrid(*[w / w.sum()] * d, indexing="ij"), axis=0).ravel()
+            keep = mass > 1e-20
+            yield np.stack([grid.ravel() for grid in grids], axis=1)[keep], mass[keep]
+        return
+    from scipy.stats import qmc
+
+    for seed in range(SETS):
+        x = ndtri(np.clip(qmc.Sobol(d, scramble=True, rng=seed).random(POINTS // 2), 1e-16, 1.0 - 1e-16))
+        x = np.concatenate([x, -x])
+        root = np.linalg.cholesky(x.T @ x / len(x))  # the second moments are exact, as the first are
+        yield np.linalg.solve(root, x.T).T, np.full(len(x), 1.0 / len(x))
+
+
+def _error(sets, T):
+    """Return the error of what several rules gave, along the first axis."""
+    if T - 1 in NODES:
+        return np.abs(sets[1] - sets[0])
+    return sets.std(axis=0, ddof=1) / np.sqrt(len(sets))
+
+
+def _start(problem):
+    d, traces = len(problem.H), problem.block.traces()[:, None, None]
+    force = problem.alpha @ problem.weight
+    V = np.eye(d) * traces / (problem.lam + 0.2 * force * traces.mean())
+    return Unknowns(V, np.eye(d) * traces, np.zeros((problem.alpha.size, d)), np.zeros(d))
+
+
+def _fixed_point(problem, rule, at, tol, max_iter):
+    """Return order parameters and their residual, by a fixed point with Anderson's acceleration."""
+    points, before, best = None, [], (np.inf, at)
+    for step in range(max_iter):
+        hats, points = data_side(problem, rule, at, points)
+        V, Q, m = weight_side(problem.block, hats, problem.lam)
+        new = Unknowns(V, Q, m, at.b - np.linalg.solve(hats.slope, hats.m.sum(axis=0)))
+        residual = _distance(new, at)
+        best = min(best, (residual, at), key=lambda one: one[0])
+        if (residual <= tol and step) or not np.isfinite(residual):  # a rule takes one step at least, to differ at all
+            break
+        before.append((_flat(at), _flat(new)))
+        del before[:-MEMORY]
+        at = _accelerated(before, at, new)
+    return best[1], best[0]
+
+
+def _distance(new, at):
+    size = np.linalg.norm(new.V, axis=(1, 2)).max(), np.linalg.norm(new.Q, axis=(1, 2)).max()
+    gaps = np.abs(new.V - at.V).max() / size[0], np.abs(new.Q - at.Q).max() / size[1]
+    return max(*gaps, max(np.abs(new.m - at.m).max(), np.abs(new.b - at.b).max()) / np.sqrt(size[1]))
+
+
+def _flat(at):
+    return np.concatenate([part.ravel() for part in at])
+
+
+def _accelerated(before, at, new):
+    """Return the combination of the last steps with the least residual, or half a step if that is no covariance."""
+    if len(before) > 1:
+        gaps = np.array([g - x for x, g in before])
+        change = np.diff(gaps, axis=0).T
+        gamma = np.linalg.lstsq(change, gaps[-1], rcond=1e-10)[0]
+        flat = before[-1][1] - np.diff([g for _, g in before], axis=0).T @ gamma
+        ends = np.cumsum([part.size for part in at])[:-1]
+        mixed = Unknowns(*(part.reshape(old.shape) for part, old in zip(np.split(flat, ends), at, strict=True)))
+        lowest = [np.linalg.eigvalsh(part).min(axis=1) for part in (mixed.V, mixed.Q)]
+        plain = [np.linalg.eigvalsh(part).min(axis=1) for part in (new.V, new.Q)]
+        if all(np.all(a > 0.1 * b) for a, b in zip(lowest, plain, strict=True)):
+            return mixed
+        del before[:-1]
+    return Unknowns(*(0.5 * (a + b) for a, b in zip(at, new, strict=True)))
