@@ -9,7 +9,7 @@ guess needs no more digits, and most of the time goes into reading the samples.
 import numpy as np
 from scipy.linalg import lapack
 
-from ._faces import dot, jit, scale
+from ._faces import dot, free_part, jit, scale
 
 BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
@@ -20,6 +20,10 @@ SETTLED = (
 NEWTON = 40  # steps at most
 LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none to spare
 CLOSE = 1e-4  # relative error of the norm that needs no correction
+ROUGH = 0.03  # that which a correction to first order makes good
+WELL = 1e4  # times the least shift: above it the problem is convex for certain, and single precision will do
+LARGE = 200  # weights from which on a factorisation takes longer than anything that spares one
+KRYLOV, SHIFTS = 12, 400  # dimension of a space in which shifts are tried, and their number
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
 LABEL, MARGIN, LOSS = range(
@@ -56,15 +60,15 @@ class Splitting:
         X, y, pulls, kappa = samples
         self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
         self.Z = np.subtract(X, self.mean, out=np.empty(X.shape, f32), casting="same_kind")
-        self.gram = (self.Z.T @ self.Z).astype(float)
-        spread = np.diag(self.gram)
+        self.gram, self.upper = self.Z.T @ self.Z, None
+        spread = np.diag(self.gram).astype(float)
         self.least = LEAST * max(spread.mean(), 1e-300)
         slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
         self.known = np.stack([y, kappa, c / c.mean()]).astype(f32)
         self.table = np.zeros((2, len(y)), f32)
         self.table[SPLIT] = np.maximum(y * (X @ J - b), kappa)
         target = self.known[LABEL] * self.table[SPLIT]
-        self.vectors, self.factor = np.zeros((3, len(J)), f32), np.zeros((len(J), len(J)), f32)
+        self.vectors, self.factor = np.zeros((3, len(J)), f32), None
         self.vectors[PULL] = target @ self.Z
         self.numbers = np.array([radius, slack, target.mean(dtype=float), 0.0, 1.0])
 
@@ -78,35 +82,71 @@ class Splitting:
         """Make steps of ADMM."""
         splitting(self.Z, self.known, self.table, self.vectors, self.factor, self.numbers, steps)
 
-    def factorise(self, close=CLOSE):
+    def factorise(self, close=CLOSE, rough=ROUGH):
         """Factorise G + μ for the shift μ at which the solution of the weight step has the right norm.
 
         The norm falls in μ, and its inverse is nearly linear (a secular equation). It may fall short even where G + μ
         is nearly singular: then the rest goes along a column that no sample changes, or else all weights are scaled.
+
+        The norm is right up to ``close``, and up to ``rough`` where μ is well above zero: there is one minimum then,
+        and the descent finds it from any guess.
         """
         h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
         low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
         high = max(np.linalg.norm(h) / radius, 2.0 * self.least)
-        mu = high if self.mu is None else max(self.mu, low)
+        mu = self.first_shift(high) if self.mu is None else max(self.mu, low)
         for _ in range(NEWTON):
-            shifted = self.gram.copy()
-            shifted.flat[:: len(h) + 1] += mu
-            factor, info = lapack.dpotrf(shifted, overwrite_a=True)
-            if info:
+            well = rough > close and mu > WELL * self.least
+            if not self.cholesky(mu, f32 if well else float):
                 low, mu = mu, 0.5 * (mu + high)
                 continue
-            self.factor[:], self.mu = factor.T, mu
-            a = lapack.dpotrs(factor, h)[0]
+            solve = lapack.spotrs if self.upper.dtype == f32 else lapack.dpotrs
+            a = solve(self.upper, h)[0]
             norm = np.linalg.norm(a)
-            if norm == 0.0 or abs(norm / radius - 1.0) <= close or (mu == floor and norm < radius):
+            if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if well else close) or (mu == floor and norm < radius):
                 break
-            new = mu + norm**2 / (a @ lapack.dpotrs(factor, a)[0]) * (norm / radius - 1.0)
+            new = mu + norm**2 / (a @ solve(self.upper, a)[0]) * (norm / radius - 1.0)
             low, high = (mu, high) if norm > radius else (low, mu)
             if new <= floor or not low < new < high:
                 new = floor if low == floor > -np.inf else 0.5 * (max(low, new) + high)
             if abs(new - mu) <= 1e-6 * abs(mu):
                 break
             mu = new
+        self.factor = np.asarray(self.upper.T, f32)
+
+    def cholesky(self, mu, kind):
+        """Write the upper triangle whose square is G + μ, of this type or a better one; False where there is none."""
+        if mu == self.mu and self.upper.dtype >= kind:
+            return True
+        shifted = self.gram.astype(kind)
+        shifted.flat[:: len(shifted) + 1] += kind(mu)
+        # The matrix is symmetric: transposed, its columns are what LAPACK expects, and nothing is copied.
+        potrf = lapack.spotrf if kind is f32 else lapack.dpotrf
+        upper, info = potrf(shifted.T, overwrite_a=True, clean=False)
+        if info == 0:
+            self.upper, self.mu = upper, mu
+        return info == 0
+
+    def first_shift(self, high):
+        """Return the shift μ ≤ high to begin at, from the secular equation in a Krylov space of h.
+
+        A factorisation of a large matrix costs as much as the whole space. Where it finds no μ well above zero, it is
+        ``high``, at which the norm is too small.
+        """
+        h, radius, least = self.vectors[PULL], self.numbers[RADIUS], WELL * self.least
+        if len(h) < LARGE or not high > least:
+            return high
+        space, image, v = np.zeros((KRYLOV, len(h)), f32), np.zeros((KRYLOV, len(h)), f32), h
+        for k in range(KRYLOV):
+            v = free_part(v, space[:k])
+            space[k] = v / max(np.linalg.norm(v), f32(1e-30))
+            image[k] = v = self.gram @ space[k]
+        values, vectors = np.linalg.eigh(space @ image.T)
+        shifts = np.geomspace(least, high, SHIFTS)
+        norms = np.linalg.norm((space @ h) @ vectors / (np.maximum(values, 0.0) + shifts[:, None]), axis=1)
+        if norms[0] < radius:
+            return high
+        return float(np.interp(-radius, -norms, shifts))
 
 
 @jit
