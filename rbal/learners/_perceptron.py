@@ -9,6 +9,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -29,6 +30,39 @@ class Draws(NamedTuple):
     uniforms: np.ndarray  # (steps, 2) places on the arc, and in the range of the bias
 
 
+class Frame:
+    """Orthonormal coordinates: n that span the samples X (n, D), n < D - 1, and one for a direction outside.
+
+    They are a QR factorisation of the samples as columns, and stay a product of reflections: to write them out would
+    take longer than to find them.
+    """
+
+    def __init__(self, X):
+        columns = np.vstack([X, np.ones(X.shape[1])]).T
+        room = int(lapack.dgeqrf_lwork(*columns.shape)[0])
+        self.reflections, self.tau, _, _ = lapack.dgeqrf(columns, lwork=room, overwrite_a=True)
+        self.width, self.n = X.shape[1], len(X)
+
+    def samples(self):
+        """Return the samples in these coordinates (n, n + 1)."""
+        return np.ascontiguousarray(np.triu(self.reflections[: self.n + 1])[:, :-1].T)
+
+    def lift(self, J):
+        """Return the weights (D,) that have the coordinates J (n + 1,)."""
+        return self.reflect("N", np.append(J, np.zeros(self.width - len(J))))
+
+    def lower(self, J):
+        """Return the coordinates (n + 1,) of weights J (D,)."""
+        return self.reflect("T", J)[: self.n + 1]
+
+    def outside(self, J):
+        """Return the part of weights J (D,) that is orthogonal to all samples."""
+        return J - self.lift(self.lower(J)[:-1])
+
+    def reflect(self, way, v):
+        return lapack.dormqr("L", way, self.reflections, self.tau, v[:, None], lwork=64 * 65)[0][:, 0]
+
+
 class Problem:
     """A training set: X (n, D), divided by √L already, labels y = ±1 and weights c (n,)."""
 
@@ -38,8 +72,8 @@ class Problem:
         # Weights outside the span of the samples only add to the norm: one such direction stands for all.
         self.frame = None
         if X.shape[1] > len(X) + 1:
-            self.frame, triangle = np.linalg.qr(np.column_stack([X.T, np.ones(X.shape[1])]))
-            X = triangle[:, :-1].T
+            self.frame = Frame(X)
+            X = self.frame.samples()
         self.X = np.ascontiguousarray(X)
 
     @property
@@ -55,7 +89,7 @@ class Problem:
 
     def lift(self, J):
         """Return weights in the coordinates of the features."""
-        return J if self.frame is None else self.frame @ J
+        return J if self.frame is None else self.frame.lift(J)
 
     def solve(self, tol, max_iter, start=None):
         """Return weights, bias, multiplier, violation of the optimality conditions, and number of steps.
@@ -92,8 +126,7 @@ class Problem:
         Its weights J are in the coordinates of the features; what lies outside the span of the samples counts as one.
         """
         if self.frame is not None:
-            outside = np.linalg.norm(J - self.frame[:, :-1] @ (self.frame[:, :-1].T @ J))
-            J = np.append(self.frame[:, :-1].T @ J, outside)
+            J = np.append(self.frame.lower(J)[:-1], np.linalg.norm(self.frame.outside(J)))
         J = J * (self.radius / np.linalg.norm(J))
         off = np.abs(self.margins(J, b) - kappa)
         on = np.flatnonzero(off <= 1e-9 * (1.0 + kappa))
@@ -134,7 +167,7 @@ class Problem:
 
     def typical(self, J, b, sweeps, rng):
         """Draw weights and bias evenly from all that have zero loss, by a walk that starts at J and b."""
-        n_hidden = 0 if self.frame is None else len(self.frame) - len(self.X) - 1
+        n_hidden = 0 if self.frame is None else self.frame.width - len(self.X) - 1
         left, samples = sweeps * len(J), self.samples
         while left > 0:
             steps = min(left, WALK_BLOCK)
@@ -146,10 +179,8 @@ class Problem:
         if self.frame is None:
             return J, float(b)
         # the last coordinate stands for all directions outside the span of the samples, which are alike: take any
-        span = self.frame[:, :-1]
-        outside = rng.normal(size=len(span))
-        outside -= span @ (span.T @ outside)
-        return span @ J[:-1] + J[-1] * outside / np.linalg.norm(outside), float(b)
+        outside = self.frame.outside(rng.normal(size=self.frame.width))
+        return self.frame.lift(J[:-1]) + J[-1] * outside / np.linalg.norm(outside), float(b)
 
 
 def equal_margins(X, y, on, otherwise):
