@@ -142,7 +142,9 @@ def near(gap, on, few):
     """
     if few >= len(gap) or len(on) == 0:
         return np.arange(len(gap))
-    return np.union1d(np.argpartition(np.abs(gap), few)[:few], on)
+    chosen = np.zeros(len(gap), bool)
+    chosen[np.argpartition(np.abs(gap), few)[:few]] = chosen[on] = True
+    return np.flatnonzero(chosen)
 
 
 def begin(samples, J, b, start):

@@ -44,8 +44,10 @@ def split(samples, radius, J, b):
         state.factorise()
         state.run(BLOCK)
         on = state.table[SPLIT] == state.known[MARGIN]
-        # What is left costs the descent one step a sample.
-        if np.sum(on != before) <= SETTLED * len(J) or not state.numbers[SHORT]:
+        if not state.numbers[SHORT]:
+            break
+        # What is left costs the descent one step a sample. After one block it may not have begun to show.
+        if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or state.mu <= WELL * state.least):
             break
         if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
             break
