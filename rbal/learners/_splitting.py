@@ -23,7 +23,7 @@ CLOSE = 1e-4  # relative error of the norm that needs no correction
 ROUGH = 0.03  # that which a correction to first order makes good
 WELL = 1e4  # times the least shift: above it the problem is convex for certain, and single precision will do
 LARGE = 200  # weights from which on a factorisation takes longer than anything that spares one
-KRYLOV, SHIFTS = 12, 400  # dimension of a space in which shifts are tried, and their number
+POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
 LABEL, MARGIN, LOSS = range(
@@ -96,18 +96,19 @@ class Splitting:
         h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
         low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
         high = max(np.linalg.norm(h) / radius, 2.0 * self.least)
-        mu = self.first_shift(high) if self.mu is None else max(self.mu, low)
-        for _ in range(NEWTON):
+        mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
+        for step in range(NEWTON):
             well = rough > close and mu > WELL * self.least
             if not self.cholesky(mu, f32 if well else float):
                 low, mu = mu, 0.5 * (mu + high)
                 continue
-            solve = lapack.spotrs if self.upper.dtype == f32 else lapack.dpotrs
-            a = solve(self.upper, h)[0]
+            a = self.solve(h)
             norm = np.linalg.norm(a)
             if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if well else close) or (mu == floor and norm < radius):
                 break
-            new = mu + norm**2 / (a @ solve(self.upper, a)[0]) * (norm / radius - 1.0)
+            new = mu + norm**2 / (a @ self.solve(a)) * (norm / radius - 1.0)
+            if well and step == 0:
+                new = self.guess(high, new)
             low, high = (mu, high) if norm > radius else (low, mu)
             if new <= floor or not low < new < high:
                 new = floor if low == floor > -np.inf else 0.5 * (max(low, new) + high)
@@ -129,26 +130,31 @@ class Splitting:
             self.upper, self.mu = upper, mu
         return info == 0
 
-    def first_shift(self, high):
-        """Return the shift μ ≤ high to begin at, from the secular equation in a Krylov space of h.
+    def guess(self, high, otherwise):
+        """Return a shift μ ≤ high from the secular equation in a Krylov space of h, or the other one if it is larger.
 
-        A factorisation of a large matrix costs as much as the whole space. Where it finds no μ well above zero, it is
-        ``high``, at which the norm is too small.
+        Few vectors of the space, of powers of G or of the inverse that is known for another μ, cost less than one
+        factorisation of a large matrix. What is outside of it adds to the norm, so that this shift is too small, if
+        anything; so is one of Newton's method.
         """
         h, radius, least = self.vectors[PULL], self.numbers[RADIUS], WELL * self.least
         if len(h) < LARGE or not high > least:
-            return high
-        space, image, v = np.zeros((KRYLOV, len(h)), f32), np.zeros((KRYLOV, len(h)), f32), h
-        for k in range(KRYLOV):
+            return otherwise
+        n = POWERS if self.upper is None else INVERSES
+        space, image, v = np.zeros((n, len(h)), f32), np.zeros((n, len(h)), f32), h
+        for k in range(n):
             v = free_part(v, space[:k])
             space[k] = v / max(np.linalg.norm(v), f32(1e-30))
-            image[k] = v = self.gram @ space[k]
+            image[k] = self.gram @ space[k]
+            v = image[k] if self.upper is None else self.solve(space[k]).astype(f32)
         values, vectors = np.linalg.eigh(space @ image.T)
         shifts = np.geomspace(least, high, SHIFTS)
         norms = np.linalg.norm((space @ h) @ vectors / (np.maximum(values, 0.0) + shifts[:, None]), axis=1)
-        if norms[0] < radius:
-            return high
-        return float(np.interp(-radius, -norms, shifts))
+        return max(float(np.interp(-radius, -norms, shifts)), otherwise) if norms[0] > radius else otherwise
+
+    def solve(self, v):
+        """Return (G + μ)⁻¹ v for the shift that G is factorised with."""
+        return (lapack.spotrs if self.upper.dtype == f32 else lapack.dpotrs)(self.upper, v)[0]
 
 
 @jit
