@@ -92,11 +92,11 @@ def gaps(samples, J, b):
     return samples.y * (samples.X @ J - b) - samples.kappa
 
 
-def descend(samples, J, b, start, max_iter):
+def descend(samples, J, b, start, max_iter, near_each=NEAR):
     """Minimise the loss from weights J (D,) and bias b, until no sample wants to leave the face.
 
     The weights first move to where the samples in ``start`` lie on their margins, as many of the first of them as the
-    sphere bears.
+    sphere bears. The samples that are followed at first are ``near_each`` for each weight.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def descend(samples, J, b, start, max_iter):
     """
     n, D = samples.X.shape
     face, vectors, numbers, counts = begin(samples, J, b, start)
-    few = NEAR * D
+    few = near_each * D
     while True:
         gap, on = gaps(samples, vectors[WEIGHTS], numbers[BIAS]), face.on[: counts[HELD]]
         rows = near(gap, on, few)

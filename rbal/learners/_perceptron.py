@@ -15,10 +15,11 @@ from sklearn.svm import SVC
 
 from .._support import parallel
 from .._support.gauss import jit
-from ._descent import descend
+from ._descent import NEAR, descend
 from ._faces import Samples
 from ._splitting import split
 
+NEAR_CONVEX = 2  # as NEAR, where there is one minimum and few steps lead to it
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
 
 
@@ -68,7 +69,7 @@ class Problem:
 
     def __init__(self, X, y, c, kappa, radius):
         X, self.y, self.c = merge_repeated(X, y, c)
-        self.kappa, self.radius = np.full(len(X), kappa), radius
+        self.kappa, self.radius, self.near = np.full(len(X), kappa), radius, NEAR
         # Weights outside the span of the samples only add to the norm: one such direction stands for all.
         self.frame = None
         if X.shape[1] > len(X) + 1:
@@ -117,7 +118,8 @@ class Problem:
     def split(self):
         """Return approximate weights and bias, and the samples that lie on their margin there, the closest first."""
         J, b = self.start()
-        J, b, on = split(self.samples, self.radius, J, b)
+        J, b, on, convex = split(self.samples, self.radius, J, b)
+        self.near = NEAR_CONVEX if convex else NEAR
         return J, b, on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
 
     def beside(self, J, b, kappa):
@@ -141,7 +143,7 @@ class Problem:
 
     def descend(self, J, b, on, max_iter):
         """Descend exactly from J and b, and measure by how much the optimality conditions are violated at the end."""
-        J, b, k, share, held, n_iter = descend(self.samples, J, b, on, max_iter)
+        J, b, k, share, held, n_iter = descend(self.samples, J, b, on, max_iter, self.near)
         if held == 0:  # the loss does not depend on the bias up to the next sample on either side
             kinks = self.X @ J - self.y * self.kappa
             below, above = kinks[kinks < b], kinks[kinks > b]

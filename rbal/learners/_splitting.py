@@ -22,7 +22,7 @@ LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none t
 CLOSE = 1e-4  # relative error of the norm that needs no correction
 ROUGH = 0.03  # that which a correction to first order makes good
 WELL = 1e4  # times the least shift: above it the problem is convex for certain, and single precision will do
-LARGE = 200  # weights from which on a factorisation takes longer than anything that spares one
+LARGE = 200  # weights from which on factorisations take most of the time
 POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
@@ -36,7 +36,10 @@ RADIUS, SLACK, MIDDLE, BIAS, SHORT = range(5)
 
 
 def split(samples, radius, J, b):
-    """Return approximate weights (D,) and bias, and the samples on their margins there; it starts at J (D,) and b."""
+    """Return approximate weights (D,) and bias, the samples on their margins there, and if it is large and convex.
+
+    It starts at J (D,) and b.
+    """
     state = Splitting(samples, radius, J, b)
     on = np.zeros(len(samples.y), bool)
     for block in range(BLOCKS):
@@ -47,12 +50,12 @@ def split(samples, radius, J, b):
         if not state.numbers[SHORT]:
             break
         # What is left costs the descent one step a sample. After one block it may not have begun to show.
-        if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or state.mu <= WELL * state.least):
+        if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or not state.convex):
             break
         if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
             break
     J, b = state.weights()
-    return J, b, np.flatnonzero(on)
+    return J, b, np.flatnonzero(on), state.convex
 
 
 class Splitting:
@@ -63,6 +66,8 @@ class Splitting:
         self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
         self.Z = np.subtract(X, self.mean, out=np.empty(X.shape, f32), casting="same_kind")
         self.gram, self.upper = self.Z.T @ self.Z, None
+        # Large problems count as convex as long as the shift, which becomes the multiplier, stays well above zero.
+        self.convex = len(J) >= LARGE
         spread = np.diag(self.gram).astype(float)
         self.least = LEAST * max(spread.mean(), 1e-300)
         slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
@@ -90,15 +95,15 @@ class Splitting:
         The norm falls in μ, and its inverse is nearly linear (a secular equation). It may fall short even where G + μ
         is nearly singular: then the rest goes along a column that no sample changes, or else all weights are scaled.
 
-        The norm is right up to ``close``, and up to ``rough`` where μ is well above zero: there is one minimum then,
-        and the descent finds it from any guess.
+        The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex: there is one minimum
+        then, and the descent finds it from any guess.
         """
         h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
         low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
         high = max(np.linalg.norm(h) / radius, 2.0 * self.least)
         mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
         for step in range(NEWTON):
-            well = rough > close and mu > WELL * self.least
+            well = rough > close and self.convex and mu > WELL * self.least
             if not self.cholesky(mu, f32 if well else float):
                 low, mu = mu, 0.5 * (mu + high)
                 continue
@@ -116,6 +121,7 @@ class Splitting:
                 break
             mu = new
         self.factor = np.asarray(self.upper.T, f32)
+        self.convex &= self.mu > WELL * self.least
 
     def cholesky(self, mu, kind):
         """Write the upper triangle whose square is G + μ, of this type or a better one; False where there is none."""
@@ -138,7 +144,7 @@ class Splitting:
         anything; so is one of Newton's method.
         """
         h, radius, least = self.vectors[PULL], self.numbers[RADIUS], WELL * self.least
-        if len(h) < LARGE or not high > least:
+        if not (self.convex and high > least):
             return otherwise
         n = POWERS if self.upper is None else INVERSES
         space, image, v = np.zeros((n, len(h)), f32), np.zeros((n, len(h)), f32), h

@@ -164,7 +164,7 @@ def test_weight_step_of_the_splitting_against_brute_force(column):
         assert ours <= best + 1e-3 * (abs(best) + radius * np.linalg.norm(h))
 
 
-def test_descent_of_few_samples_is_that_of_all(monkeypatch):
+def test_descent_of_few_samples_is_that_of_all():
     rng = np.random.default_rng(14)
     n, D = 400, 8
     y = np.where(rng.random(n) < 0.4, 1.0, -1.0)
@@ -174,8 +174,7 @@ def test_descent_of_few_samples_is_that_of_all(monkeypatch):
     start = np.argsort(np.abs(descent.gaps(samples, J, 0.0)))[:3]
     found = []
     for near in (1, 2, n):  # the fewer, the more often others move to the other side
-        monkeypatch.setattr(descent, "NEAR", near)
-        found.append(descent.descend(samples, J, 0.0, start, 2000))
+        found.append(descent.descend(samples, J, 0.0, start, 2000, near))
     assert found[2][2] > 0.0  # there is one minimum
     for few in found[:2]:
         np.testing.assert_allclose(few[0], found[2][0], atol=1e-9)
