@@ -258,7 +258,10 @@ class SphericalPerceptron(_LinearClassifier):
     def _train(self, features, signs, weight):
         kappa, moved = _common(self.kappa, self.kappa_neg)
         one_of("sat", self.sat, ("largest_margin", "typical"))
-        sweeps, rng = positive_int("sweeps", self.sweeps), seeded("random_state", self.random_state)
+        sweeps = positive_int("sweeps", self.sweeps)
+        # a seed of its own, where nobody needs it, would take the system longer than much of what follows
+        unseeded = self.random_state is None and self.sat != "typical"
+        rng = None if unseeded else seeded("random_state", self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
         problem = Problem(features, signs, weight, kappa, radius)

@@ -46,6 +46,7 @@ from ._faces import (
     join,
     land,
     leave,
+    length,
     scale,
     worst_of,
 )
@@ -149,7 +150,7 @@ def near(gap, on, few):
 
 def begin(samples, J, b, start):
     """Return face, vectors, numbers and counts at a point near J (D,), with samples of ``start`` on their margins."""
-    D, radius = len(J), np.linalg.norm(J)
+    D, radius = len(J), length(J)
     face, vectors = empty_face(D), np.zeros((7, D))
     m, landed = hold(samples.X, face, start), None
     while m > 1 and landed is None:
@@ -159,7 +160,7 @@ def begin(samples, J, b, start):
         lead = face.on[0]
         J, b = landed, samples.X[lead] @ landed - samples.y[lead] * samples.kappa[lead]
     vectors[WEIGHTS] = J
-    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, np.linalg.norm(samples.pulls)])
+    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, length(samples.pulls)])
     return face, vectors, numbers, np.array([0 if landed is None else m, 0, 0])
 
 

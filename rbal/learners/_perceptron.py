@@ -5,6 +5,8 @@ exact descent of :mod:`rbal.learners._descent` takes over, until the optimality 
 the sign of the multiplier.
 """
 
+import functools
+import math
 import warnings
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from sklearn.svm import SVC
 from .._support import parallel
 from .._support.gauss import jit
 from ._descent import NEAR, descend
-from ._faces import Samples
+from ._faces import Samples, length
 from ._splitting import split
 
 NEAR_CONVEX = 2  # as NEAR, where there is one minimum and few steps lead to it
@@ -136,10 +138,12 @@ class Problem:
 
     def start(self):
         """Return weights along the difference of the weighted class means, and the median of their scores as bias."""
-        pull = self.X.T @ (self.c * self.y / np.where(self.y > 0, self.c[self.y > 0].sum(), self.c[self.y < 0].sum()))
-        size = np.linalg.norm(pull)
+        positive = self.y > 0
+        pull = (self.c * self.y / np.where(positive, self.c[positive].sum(), self.c[~positive].sum())) @ self.X
+        size = length(pull)
         J = self.radius * (pull / size if size > 0 else np.eye(len(pull))[0])
-        return J, float(np.median(self.X @ J))
+        middle = [(len(self.X) - 1) // 2, len(self.X) // 2]
+        return J, float(np.partition(self.X @ J, middle)[middle].mean())
 
     def descend(self, J, b, on, max_iter):
         """Descend exactly from J and b, and measure by how much the optimality conditions are violated at the end."""
@@ -150,7 +154,7 @@ class Problem:
             b = 0.5 * (below.max() + above.min()) if len(below) and len(above) else b
         pulls = self.c * self.y * np.clip(share, 0.0, 1.0)
         short = self.kappa - self.margins(J, b)
-        lack = np.linalg.norm(np.append(k * J - self.X.T @ pulls, pulls.sum())) / np.linalg.norm(self.c)
+        lack = math.hypot(length(k * J - pulls @ self.X), pulls.sum()) / length(self.c)
         # a sample above its margin does not pull, one below pulls in full
         wrong = np.max(np.where(share < 1.0, short, 0.0) - np.where(share > 0.0, np.minimum(short, 0.0), 0.0))
         return J, float(b), float(k), float(lack + max(wrong, 0.0) / (1.0 + self.kappa[0])), n_iter
@@ -209,9 +213,15 @@ def equal_margins(X, y, on, otherwise):
     return otherwise
 
 
+@functools.lru_cache(8)
+def direction(D):
+    """Return the same random vector (D,) at all times."""
+    return np.random.default_rng(0).normal(size=D)
+
+
 def merge_repeated(X, y, c):
     """Merge equal samples of a class, and add up their weights c (n,): repeated rows would meet in every corner."""
-    probe = X @ np.random.default_rng(0).normal(size=X.shape[1])
+    probe = X @ direction(X.shape[1])
     gaps = np.diff(np.sort(probe))
     if len(X) < 2 or gaps.min() > 1e-9 * np.abs(probe).max():
         return X, y, c

@@ -9,7 +9,7 @@ guess needs no more digits, and most of the time goes into reading the samples.
 import numpy as np
 from scipy.linalg import lapack
 
-from ._faces import dot, free_part, jit, scale
+from ._faces import dot, free_part, jit, length, scale
 
 BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
@@ -82,7 +82,7 @@ class Splitting:
     def weights(self):
         """Return weights (D,) and bias."""
         J = self.vectors[WEIGHTS].astype(float)
-        J *= self.numbers[RADIUS] / np.linalg.norm(J)
+        J *= self.numbers[RADIUS] / length(J)
         return J, float(self.mean @ J + self.numbers[BIAS])
 
     def run(self, steps):
@@ -100,7 +100,7 @@ class Splitting:
         """
         h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
         low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
-        high = max(np.linalg.norm(h) / radius, 2.0 * self.least)
+        high = max(length(h) / radius, 2.0 * self.least)
         mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
         for step in range(NEWTON):
             well = rough > close and self.convex and mu > WELL * self.least
@@ -108,7 +108,7 @@ class Splitting:
                 low, mu = mu, 0.5 * (mu + high)
                 continue
             a = self.solve(h)
-            norm = np.linalg.norm(a)
+            norm = length(a)
             if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if well else close) or (mu == floor and norm < radius):
                 break
             new = mu + norm**2 / (a @ self.solve(a)) * (norm / radius - 1.0)
@@ -150,7 +150,7 @@ class Splitting:
         space, image, v = np.zeros((n, len(h)), f32), np.zeros((n, len(h)), f32), h
         for k in range(n):
             v = free_part(v, space[:k])
-            space[k] = v / max(np.linalg.norm(v), f32(1e-30))
+            space[k] = v / f32(max(length(v), 1e-30))
             image[k] = self.gram @ space[k]
             v = image[k] if self.upper is None else self.solve(space[k]).astype(f32)
         values, vectors = np.linalg.eigh(space @ image.T)
