@@ -169,22 +169,22 @@ def splitting(Z, known, table, vectors, factor, numbers, steps):
     h, a = vectors[PULL], vectors[WEIGHTS]
     for _ in range(steps):
         fit_weights(vectors, factor, numbers)
-        numbers[BIAS], numbers[SHORT], total = -numbers[MIDDLE], 0.0, 0.0
+        bias, short, total = f32(-numbers[MIDDLE]), 0, 0.0
         scale(h, f32(0.0))
         for i in range(Z.shape[0]):
             row, score = Z[i], f32(0.0)
             for j in range(row.shape[0]):
                 score += row[j] * a[j]
-            margin = known[LABEL, i] * (score - f32(numbers[BIAS]))
+            margin = known[LABEL, i] * (score - bias)
             moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, i] + table[DUAL, i]
             u = max(moved, min(moved + known[LOSS, i], known[MARGIN, i]))
             table[SPLIT, i], table[DUAL, i] = u, moved - u
-            numbers[SHORT] += margin < known[MARGIN, i]
+            short += margin < known[MARGIN, i]
             target = known[LABEL, i] * (u - table[DUAL, i])
             total += target
             for j in range(row.shape[0]):
                 h[j] += target * row[j]
-        numbers[MIDDLE] = total / Z.shape[0]
+        numbers[BIAS], numbers[SHORT], numbers[MIDDLE] = -numbers[MIDDLE], short, total / Z.shape[0]
 
 
 @jit
