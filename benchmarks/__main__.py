@@ -1,4 +1,4 @@
-"""Print every benchmark: ``python -m benchmarks``."""
+"""Print every benchmark: ``python -m benchmarks``, or some: ``python -m benchmarks training first-use``."""
 
 import os
 import platform
@@ -90,6 +90,16 @@ def digits():
     X, y = images.load_mnist("parity").sample(1500, 3500, np.random.default_rng(2024))
     fits = (lambda k=kappa: rbal.SphericalPerceptron(kappa=k).fit(X, y) for kappa in (0.5, 2.0))
     return [(kappa, best_of(fit, 3), goal) for kappa, goal, fit in zip((0.5, 2.0), (0.5, 0.2), fits, strict=True)]
+
+
+def many_states():
+    """Seconds for 200 sites of ten states: fewer samples than weights, and more."""
+    rows = []
+    for n in (1200, 2400):
+        X, y = synthetic.d2(np.random.default_rng(0), L=200, Q=10).sample(600, n - 600, np.random.default_rng(2024))
+        clf = rbal.SphericalPerceptron(kappa=2.0, n_states=10)
+        rows.append((n, best_of(lambda c=clf, X=X, y=y: c.fit(X, y), 2)))
+    return rows
 
 
 def along_a_path(steps=21):
@@ -219,14 +229,20 @@ def many_classes():
     print(f"  multinomial regression, 5 classes, D = 200: {cost:.1f} s, confusion matrix within {error:.0e}\n")
 
 
-def main():
-    """Print the tables."""
-    print(
-        f"rbal {rbal.__version__}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores\n"
-    )
+def equations():
+    """Print the tables of the solver."""
     ratios("Against the published way: dense A inverted in each of 150 damped steps", (one_solve(), dense_sweep()))
     clusters()
     many_classes()
+    print("One point of a sweep against the number of eigenvalues D")
+    for D, seconds in cost_against_size():
+        print(f"  D = {D:<8,}{1e6 * seconds:>10.1f} µs{1e9 * seconds / D:>10.1f} ns per eigenvalue")
+    n, seconds, converged = many_points()
+    print(f"{n:,} points at L = 100: {seconds:.1f} s, {1e6 * seconds / n:.1f} µs each, all converged: {converged}\n")
+
+
+def perceptrons():
+    """Print the tables of training."""
     ratios(
         "Training a perceptron exactly, n = 1,000 spins of L = 100, against L-BFGS-B on the published penalty",
         [
@@ -238,40 +254,86 @@ def main():
         "... and against LinearSVC (hinge, dual) at the same ridge",
         [dual_training(kappa, slack, claim) for kappa in (1.0, 2.0) for slack, claim in ((1e-4, 20), (1e-6, 20))],
     )
-    ratios("Predicting RBF machines against 5-fold cross-validation with SVC", [kernels.against_cross_validation()])
-    seconds, missing, memory = kernels.many_rows()
-    print(f"  n = 20,000 by landmarks: {seconds:.0f} s (claim: 60), {missing:.3f} left out, at most {memory:.1f} GB\n")
     for kappa, seconds, goal in digits():
         print(f"  MNIST parity, n = 5,000, D = 784, κ = {kappa}: {seconds:.2f} s (goal: {goal})")
+    for n, seconds in many_states():
+        print(f"  200 sites of ten states, n = {n:,}, D = 1,800, κ = 2: {seconds:.2f} s")
     steps, warm, cold = along_a_path()
     print(f"  {steps} margins from 1 to 2: {1e3 * warm:.1f} ms by warm starts, {1e3 * cold:.1f} ms without\n")
+
+
+def machines():
+    """Print the tables of restricted Boltzmann machines."""
     ratios("One epoch of a restricted Boltzmann machine, 784 × 100, n = 5,000, batches of 100", boltzmann())
     if not generative.HAS_TORCH:
         print("  torch is not installed: no row for it")
     fit, gibbs = long_run()
-    print(f"  250 epochs: {fit:.1f} s (goal: 60); 1,000 samples of 100 steps: {gibbs:.2f} s (goal: 2)")
-    print("\nOne point of a sweep against the number of eigenvalues D")
-    rows = cost_against_size()
-    for D, seconds in rows:
-        print(f"  D = {D:<8,}{1e6 * seconds:>10.1f} µs{1e9 * seconds / D:>10.1f} ns per eigenvalue")
-    n, seconds, converged = many_points()
-    print(f"\n{n:,} points at L = 100: {seconds:.1f} s, {1e6 * seconds / n:.1f} µs each, all converged: {converged}")
-    ratios("\nOne frame of a widget against a figure cleared and plotted anew", [interactive.against_naive()])
+    print(f"  250 epochs: {fit:.1f} s (goal: 60); 1,000 samples of 100 steps: {gibbs:.2f} s (goal: 2)\n")
+
+
+def machines_of_kernels():
+    """Print the tables of kernels."""
+    ratios("Predicting RBF machines against 5-fold cross-validation with SVC", [kernels.against_cross_validation()])
+    seconds, missing, memory = kernels.many_rows()
+    print(f"  n = 20,000 by landmarks: {seconds:.0f} s (claim: 60), {missing:.3f} left out, at most {memory:.1f} GB\n")
+
+
+def widgets():
+    """Print the tables of explorers."""
+    ratios("One frame of a widget against a figure cleared and plotted anew", [interactive.against_naive()])
     print(f"{'':4}{'frame while a slider moves':38}{'wall':>10}{'CPU':>10}   frames a second")
     for name, data, wall, cpu in interactive.table():
         print(f"{'':4}{name + ', ' + data:38}{1e3 * wall:>7.0f} ms{1e3 * cpu:>7.0f} ms{1.0 / wall:>10.0f}")
-    print("\nFirst use in a new process that finds nothing compiled: CPU seconds, imports included")
+    print()
+
+
+def first_uses():
+    """Print what the first answers cost."""
+    print("First use in a new process that finds nothing compiled: CPU seconds, imports included")
     for name, seconds, goal in first_use.table():
         print(f"  {name:36}{seconds:>9.1f} s   (goal: {goal})")
     cpu, first = start_up()
-    print(f"import rbal: {cpu:.3f} s of CPU; first solve in a new process, warm cache: {first:.2f} s")
-    print("\nCompiled for this CPU, and for its family as a wheel's files are")
+    print(f"import rbal: {cpu:.3f} s of CPU; first solve in a new process, warm cache: {first:.2f} s\n")
+
+
+def targets():
+    """Print what a wheel's compiled files cost."""
+    print("Compiled for this CPU, and for its family as a wheel's files are")
     for name, native, family in compiled.against_native():
         print(f"  {name:26}{1e3 * native:>9.1f} ms{1e3 * family:>9.1f} ms   {family / native - 1.0:+.0%}")
+    print()
+
+
+def advised():
+    """Print what advice costs."""
     wall, cpu = advice.in_memory()
-    print(f"\nadvice on a table of 10,000 × 100: {wall:.2f} s, {cpu:.2f} s of CPU")
+    print(f"advice on a table of 10,000 × 100: {wall:.2f} s, {cpu:.2f} s of CPU")
     wall, cpu, size = advice.from_file()
     print(f"advice on a CSV file of 1,000,000 × 100 ({size:.1f} GB): {wall:.0f} s, {cpu:.0f} s of CPU")
+
+
+PARTS = {
+    "solver": equations,
+    "training": perceptrons,
+    "kernels": machines_of_kernels,
+    "rbm": machines,
+    "widgets": widgets,
+    "first-use": first_uses,
+    "targets": targets,
+    "advice": advised,
+}
+
+
+def main():
+    """Print the tables, or those that are named."""
+    names = sys.argv[1:] or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        sys.exit(f"{unknown[0]!r} must be one of {', '.join(PARTS)}")
+    print(
+        f"rbal {rbal.__version__}, Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} cores\n"
+    )
+    for name in names:
+        PARTS[name]()
 
 
 if __name__ == "__main__":

@@ -487,6 +487,12 @@ def turning(differences, J, pull):
     return free, size, (pull @ free) / size**2, slope * size / strength, strength
 
 
+def shift_of_norm(matrix, h, radius):
+    """Return the shift of a positive definite matrix at which the solution of (matrix + shift) a = h has this norm."""
+    values, basis = np.linalg.eigh(matrix)
+    return brentq(lambda shift: np.linalg.norm(h @ basis / (values + shift)) - radius, 1e-6, 1e6)
+
+
 def sphere_minimiser(matrix, h, radius):
     """Minimiser of ½ aᵀ matrix a - h·a on ‖a‖ = radius: (matrix + μ)a = h with μ above minus the least eigenvalue."""
     lowest = np.linalg.eigvalsh(matrix)[0]

@@ -8,6 +8,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._support import parallel
 from .._support.validation import (
+    LARGEST,
     flag,
     number,
     one_hot_room,
@@ -46,8 +47,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
     def _prepare(self, X, y, sample_weight):
         """Return features over √L (n, D), signs (n,) and weights (n,), without zero-sum directions and zero weights."""
         unmasked("X", X), unmasked("y", y), unmasked("sample_weight", sample_weight)
-        X, y = validate_data(self, X, y, dtype=float)
-        check_classification_targets(y)
+        X, y, small = self._checked(X, y)
         self.classes_ = np.unique(y)
         if len(self.classes_) > 2:
             raise ValueError(
@@ -57,16 +57,36 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError("y must hold two classes, got 1 class")
         signs = np.where(y == self.classes_[1], 1.0, -1.0)
+        if sample_weight is None:
+            return self._encode(X, small), signs, np.ones(len(X))
         weight = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
         used = weight > 0.0
         if len(np.unique(signs[used])) < 2:
             raise ValueError("sample_weight must leave samples of both classes")
-        return self._encode(X[used]), signs[used], weight[used]
+        return self._encode(X[used], small), signs[used], weight[used]
 
-    def _encode(self, X):
+    def _checked(self, X, y):
+        """Return X (n, L) and y (n,) as scikit-learn checks them, and whether no number in X is known to be too large.
+
+        Its checks of all that X could be take longer than to train a small classifier. An array of numbers whose
+        squares have a moderate sum, with labels that are integers, would pass them.
+        """
+        if _plain(X, 2) and _plain(y, 1) and y.dtype.kind != "f" and len(X) == len(y) and X.size:
+            X = X.astype(float, copy=False)
+            with np.errstate(over="ignore", invalid="ignore"):
+                small = np.vdot(X, X) < LARGEST**2
+            if small:
+                self.n_features_in_ = X.shape[1]
+                vars(self).pop("feature_names_in_", None)
+                return X, y, True
+        X, y = validate_data(self, X, y, dtype=float)
+        check_classification_targets(y)
+        return X, y, False
+
+    def _encode(self, X, small):
         L = X.shape[1]
         if self.n_states is None:
-            return squarable("X", X, getattr(self, "feature_names_in_", None)) / np.sqrt(L)
+            return (X if small else squarable("X", X, getattr(self, "feature_names_in_", None))) / np.sqrt(L)
         Q = positive_int("n_states", self.n_states)
         one_hot_room("n_states", len(X), L, Q)
         return (helmert(Q).T / np.sqrt(L))[states("X", X, Q)].reshape(len(X), -1)
@@ -133,6 +153,11 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _plain(array, ndim):
+    """Whether this is numpy's own array, of real numbers and with so many dimensions."""
+    return type(array) is np.ndarray and array.ndim == ndim and array.dtype.kind in "biuf"
 
 
 def _common(kappa, kappa_neg, lowest=0.0):
@@ -233,7 +258,10 @@ class SphericalPerceptron(_LinearClassifier):
     def _train(self, features, signs, weight):
         kappa, moved = _common(self.kappa, self.kappa_neg)
         one_of("sat", self.sat, ("largest_margin", "typical"))
-        sweeps, rng = positive_int("sweeps", self.sweeps), seeded("random_state", self.random_state)
+        sweeps = positive_int("sweeps", self.sweeps)
+        # a seed of its own, where nobody needs it, would take the system longer than much of what follows
+        unseeded = self.random_state is None and self.sat != "typical"
+        rng = None if unseeded else seeded("random_state", self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         radius = np.sqrt(self.n_features_in_ * (self.n_states or 1))
         problem = Problem(features, signs, weight, kappa, radius)

@@ -46,6 +46,7 @@ from ._faces import (
     join,
     land,
     leave,
+    length,
     scale,
     worst_of,
 )
@@ -92,11 +93,11 @@ def gaps(samples, J, b):
     return samples.y * (samples.X @ J - b) - samples.kappa
 
 
-def descend(samples, J, b, start, max_iter):
+def descend(samples, J, b, start, max_iter, near_each=NEAR):
     """Minimise the loss from weights J (D,) and bias b, until no sample wants to leave the face.
 
     The weights first move to where the samples in ``start`` lie on their margins, as many of the first of them as the
-    sphere bears.
+    sphere bears. The samples that are followed at first are ``near_each`` for each weight.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def descend(samples, J, b, start, max_iter):
     """
     n, D = samples.X.shape
     face, vectors, numbers, counts = begin(samples, J, b, start)
-    few = NEAR * D
+    few = near_each * D
     while True:
         gap, on = gaps(samples, vectors[WEIGHTS], numbers[BIAS]), face.on[: counts[HELD]]
         rows = near(gap, on, few)
@@ -142,12 +143,14 @@ def near(gap, on, few):
     """
     if few >= len(gap) or len(on) == 0:
         return np.arange(len(gap))
-    return np.union1d(np.argpartition(np.abs(gap), few)[:few], on)
+    chosen = np.zeros(len(gap), bool)
+    chosen[np.argpartition(np.abs(gap), few)[:few]] = chosen[on] = True
+    return np.flatnonzero(chosen)
 
 
 def begin(samples, J, b, start):
     """Return face, vectors, numbers and counts at a point near J (D,), with samples of ``start`` on their margins."""
-    D, radius = len(J), np.linalg.norm(J)
+    D, radius = len(J), length(J)
     face, vectors = empty_face(D), np.zeros((7, D))
     m, landed = hold(samples.X, face, start), None
     while m > 1 and landed is None:
@@ -157,7 +160,7 @@ def begin(samples, J, b, start):
         lead = face.on[0]
         J, b = landed, samples.X[lead] @ landed - samples.y[lead] * samples.kappa[lead]
     vectors[WEIGHTS] = J
-    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, np.linalg.norm(samples.pulls)])
+    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, length(samples.pulls)])
     return face, vectors, numbers, np.array([0 if landed is None else m, 0, 0])
 
 

@@ -8,10 +8,11 @@ What is compiled takes few arrays and spells out its loops, and most of it canno
 compiles in a fraction of the time.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
 from .._support.jit import compiled
 
@@ -67,12 +68,17 @@ def land(samples, face, m, J, radius):
     """Return weights (D,) near J that put the m samples of the face on their margins, or None."""
     k, on = m - 1, face.on[:m]
     at = samples.y[on] * samples.kappa[on]
-    z = solve_triangular(face.R[:k, :k], at[1:] - at[0], trans=1, check_finite=False)
+    z = lapack.dtrtrs(face.R[:k, :k].T, at[1:] - at[0], lower=True)[0]
     free = free_part(J, face.basis[:k])
     room, square = radius * radius - z @ z, free @ free
     if not (room > 0.0 and square > 1e-12 * radius * radius):  # less is rounding
         return None
     return z @ face.basis[:k] + np.sqrt(room / square) * free
+
+
+def length(v):
+    """Return the norm of a vector; numpy's own takes longer to find out what it was given."""
+    return math.sqrt(v @ v)
 
 
 def free_part(J, basis):

@@ -5,19 +5,23 @@ exact descent of :mod:`rbal.learners._descent` takes over, until the optimality 
 the sign of the multiplier.
 """
 
+import functools
+import math
 import warnings
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from .._support import parallel
 from .._support.gauss import jit
-from ._descent import descend
-from ._faces import Samples
+from ._descent import NEAR, descend
+from ._faces import Samples, length
 from ._splitting import split
 
+NEAR_CONVEX = 2  # as NEAR, where there is one minimum and few steps lead to it
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
 
 
@@ -29,17 +33,50 @@ class Draws(NamedTuple):
     uniforms: np.ndarray  # (steps, 2) places on the arc, and in the range of the bias
 
 
+class Frame:
+    """Orthonormal coordinates: n that span the samples X (n, D), n < D - 1, and one for a direction outside.
+
+    They are a QR factorisation of the samples as columns, and stay a product of reflections: to write them out would
+    take longer than to find them.
+    """
+
+    def __init__(self, X):
+        columns = np.vstack([X, np.ones(X.shape[1])]).T
+        room = int(lapack.dgeqrf_lwork(*columns.shape)[0])
+        self.reflections, self.tau, _, _ = lapack.dgeqrf(columns, lwork=room, overwrite_a=True)
+        self.width, self.n = X.shape[1], len(X)
+
+    def samples(self):
+        """Return the samples in these coordinates (n, n + 1)."""
+        return np.ascontiguousarray(np.triu(self.reflections[: self.n + 1])[:, :-1].T)
+
+    def lift(self, J):
+        """Return the weights (D,) that have the coordinates J (n + 1,)."""
+        return self.reflect("N", np.append(J, np.zeros(self.width - len(J))))
+
+    def lower(self, J):
+        """Return the coordinates (n + 1,) of weights J (D,)."""
+        return self.reflect("T", J)[: self.n + 1]
+
+    def outside(self, J):
+        """Return the part of weights J (D,) that is orthogonal to all samples."""
+        return J - self.lift(self.lower(J)[:-1])
+
+    def reflect(self, way, v):
+        return lapack.dormqr("L", way, self.reflections, self.tau, v[:, None], lwork=64 * 65)[0][:, 0]
+
+
 class Problem:
     """A training set: X (n, D), divided by √L already, labels y = ±1 and weights c (n,)."""
 
     def __init__(self, X, y, c, kappa, radius):
         X, self.y, self.c = merge_repeated(X, y, c)
-        self.kappa, self.radius = np.full(len(X), kappa), radius
+        self.kappa, self.radius, self.near = np.full(len(X), kappa), radius, NEAR
         # Weights outside the span of the samples only add to the norm: one such direction stands for all.
         self.frame = None
         if X.shape[1] > len(X) + 1:
-            self.frame, triangle = np.linalg.qr(np.column_stack([X.T, np.ones(X.shape[1])]))
-            X = triangle[:, :-1].T
+            self.frame = Frame(X)
+            X = self.frame.samples()
         self.X = np.ascontiguousarray(X)
 
     @property
@@ -55,7 +92,7 @@ class Problem:
 
     def lift(self, J):
         """Return weights in the coordinates of the features."""
-        return J if self.frame is None else self.frame @ J
+        return J if self.frame is None else self.frame.lift(J)
 
     def solve(self, tol, max_iter, start=None):
         """Return weights, bias, multiplier, violation of the optimality conditions, and number of steps.
@@ -83,7 +120,8 @@ class Problem:
     def split(self):
         """Return approximate weights and bias, and the samples that lie on their margin there, the closest first."""
         J, b = self.start()
-        J, b, on = split(self.samples, self.radius, J, b)
+        J, b, on, convex = split(self.samples, self.radius, J, b)
+        self.near = NEAR_CONVEX if convex else NEAR
         return J, b, on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
 
     def beside(self, J, b, kappa):
@@ -92,8 +130,7 @@ class Problem:
         Its weights J are in the coordinates of the features; what lies outside the span of the samples counts as one.
         """
         if self.frame is not None:
-            outside = np.linalg.norm(J - self.frame[:, :-1] @ (self.frame[:, :-1].T @ J))
-            J = np.append(self.frame[:, :-1].T @ J, outside)
+            J = np.append(self.frame.lower(J)[:-1], np.linalg.norm(self.frame.outside(J)))
         J = J * (self.radius / np.linalg.norm(J))
         off = np.abs(self.margins(J, b) - kappa)
         on = np.flatnonzero(off <= 1e-9 * (1.0 + kappa))
@@ -101,21 +138,23 @@ class Problem:
 
     def start(self):
         """Return weights along the difference of the weighted class means, and the median of their scores as bias."""
-        pull = self.X.T @ (self.c * self.y / np.where(self.y > 0, self.c[self.y > 0].sum(), self.c[self.y < 0].sum()))
-        size = np.linalg.norm(pull)
+        positive = self.y > 0
+        pull = (self.c * self.y / np.where(positive, self.c[positive].sum(), self.c[~positive].sum())) @ self.X
+        size = length(pull)
         J = self.radius * (pull / size if size > 0 else np.eye(len(pull))[0])
-        return J, float(np.median(self.X @ J))
+        middle = [(len(self.X) - 1) // 2, len(self.X) // 2]
+        return J, float(np.partition(self.X @ J, middle)[middle].mean())
 
     def descend(self, J, b, on, max_iter):
         """Descend exactly from J and b, and measure by how much the optimality conditions are violated at the end."""
-        J, b, k, share, held, n_iter = descend(self.samples, J, b, on, max_iter)
+        J, b, k, share, held, n_iter = descend(self.samples, J, b, on, max_iter, self.near)
         if held == 0:  # the loss does not depend on the bias up to the next sample on either side
             kinks = self.X @ J - self.y * self.kappa
             below, above = kinks[kinks < b], kinks[kinks > b]
             b = 0.5 * (below.max() + above.min()) if len(below) and len(above) else b
         pulls = self.c * self.y * np.clip(share, 0.0, 1.0)
         short = self.kappa - self.margins(J, b)
-        lack = np.linalg.norm(np.append(k * J - self.X.T @ pulls, pulls.sum())) / np.linalg.norm(self.c)
+        lack = math.hypot(length(k * J - pulls @ self.X), pulls.sum()) / length(self.c)
         # a sample above its margin does not pull, one below pulls in full
         wrong = np.max(np.where(share < 1.0, short, 0.0) - np.where(share > 0.0, np.minimum(short, 0.0), 0.0))
         return J, float(b), float(k), float(lack + max(wrong, 0.0) / (1.0 + self.kappa[0])), n_iter
@@ -134,7 +173,7 @@ class Problem:
 
     def typical(self, J, b, sweeps, rng):
         """Draw weights and bias evenly from all that have zero loss, by a walk that starts at J and b."""
-        n_hidden = 0 if self.frame is None else len(self.frame) - len(self.X) - 1
+        n_hidden = 0 if self.frame is None else self.frame.width - len(self.X) - 1
         left, samples = sweeps * len(J), self.samples
         while left > 0:
             steps = min(left, WALK_BLOCK)
@@ -146,10 +185,8 @@ class Problem:
         if self.frame is None:
             return J, float(b)
         # the last coordinate stands for all directions outside the span of the samples, which are alike: take any
-        span = self.frame[:, :-1]
-        outside = rng.normal(size=len(span))
-        outside -= span @ (span.T @ outside)
-        return span @ J[:-1] + J[-1] * outside / np.linalg.norm(outside), float(b)
+        outside = self.frame.outside(rng.normal(size=self.frame.width))
+        return self.frame.lift(J[:-1]) + J[-1] * outside / np.linalg.norm(outside), float(b)
 
 
 def equal_margins(X, y, on, otherwise):
@@ -176,9 +213,15 @@ def equal_margins(X, y, on, otherwise):
     return otherwise
 
 
+@functools.lru_cache(8)
+def direction(D):
+    """Return the same random vector (D,) at all times."""
+    return np.random.default_rng(0).normal(size=D)
+
+
 def merge_repeated(X, y, c):
     """Merge equal samples of a class, and add up their weights c (n,): repeated rows would meet in every corner."""
-    probe = X @ np.random.default_rng(0).normal(size=X.shape[1])
+    probe = X @ direction(X.shape[1])
     gaps = np.diff(np.sort(probe))
     if len(X) < 2 or gaps.min() > 1e-9 * np.abs(probe).max():
         return X, y, c

@@ -9,7 +9,7 @@ guess needs no more digits, and most of the time goes into reading the samples.
 import numpy as np
 from scipy.linalg import lapack
 
-from ._faces import dot, jit, scale
+from ._faces import dot, free_part, jit, length, scale
 
 BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
@@ -20,6 +20,10 @@ SETTLED = (
 NEWTON = 40  # steps at most
 LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none to spare
 CLOSE = 1e-4  # relative error of the norm that needs no correction
+ROUGH = 0.03  # that which a correction to first order makes good
+WELL = 1e4  # times the least shift: above it the problem is convex for certain, and single precision will do
+LARGE = 200  # weights from which on factorisations take most of the time
+POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
 LABEL, MARGIN, LOSS = range(
@@ -32,7 +36,10 @@ RADIUS, SLACK, MIDDLE, BIAS, SHORT = range(5)
 
 
 def split(samples, radius, J, b):
-    """Return approximate weights (D,) and bias, and the samples on their margins there; it starts at J (D,) and b."""
+    """Return approximate weights (D,) and bias, the samples on their margins there, and if it is large and convex.
+
+    It starts at J (D,) and b.
+    """
     state = Splitting(samples, radius, J, b)
     on = np.zeros(len(samples.y), bool)
     for block in range(BLOCKS):
@@ -40,13 +47,15 @@ def split(samples, radius, J, b):
         state.factorise()
         state.run(BLOCK)
         on = state.table[SPLIT] == state.known[MARGIN]
-        # What is left costs the descent one step a sample.
-        if np.sum(on != before) <= SETTLED * len(J) or not state.numbers[SHORT]:
+        if not state.numbers[SHORT]:
+            break
+        # What is left costs the descent one step a sample. After one block it may not have begun to show.
+        if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or not state.convex):
             break
         if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
             break
     J, b = state.weights()
-    return J, b, np.flatnonzero(on)
+    return J, b, np.flatnonzero(on), state.convex
 
 
 class Splitting:
@@ -56,57 +65,102 @@ class Splitting:
         X, y, pulls, kappa = samples
         self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
         self.Z = np.subtract(X, self.mean, out=np.empty(X.shape, f32), casting="same_kind")
-        self.gram = (self.Z.T @ self.Z).astype(float)
-        spread = np.diag(self.gram)
+        self.gram, self.upper = self.Z.T @ self.Z, None
+        # Large problems count as convex as long as the shift, which becomes the multiplier, stays well above zero.
+        self.convex = len(J) >= LARGE
+        spread = np.diag(self.gram).astype(float)
         self.least = LEAST * max(spread.mean(), 1e-300)
         slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
         self.known = np.stack([y, kappa, c / c.mean()]).astype(f32)
         self.table = np.zeros((2, len(y)), f32)
         self.table[SPLIT] = np.maximum(y * (X @ J - b), kappa)
         target = self.known[LABEL] * self.table[SPLIT]
-        self.vectors, self.factor = np.zeros((3, len(J)), f32), np.zeros((len(J), len(J)), f32)
+        self.vectors, self.factor = np.zeros((3, len(J)), f32), None
         self.vectors[PULL] = target @ self.Z
         self.numbers = np.array([radius, slack, target.mean(dtype=float), 0.0, 1.0])
 
     def weights(self):
         """Return weights (D,) and bias."""
         J = self.vectors[WEIGHTS].astype(float)
-        J *= self.numbers[RADIUS] / np.linalg.norm(J)
+        J *= self.numbers[RADIUS] / length(J)
         return J, float(self.mean @ J + self.numbers[BIAS])
 
     def run(self, steps):
         """Make steps of ADMM."""
         splitting(self.Z, self.known, self.table, self.vectors, self.factor, self.numbers, steps)
 
-    def factorise(self, close=CLOSE):
+    def factorise(self, close=CLOSE, rough=ROUGH):
         """Factorise G + μ for the shift μ at which the solution of the weight step has the right norm.
 
         The norm falls in μ, and its inverse is nearly linear (a secular equation). It may fall short even where G + μ
         is nearly singular: then the rest goes along a column that no sample changes, or else all weights are scaled.
+
+        The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex: there is one minimum
+        then, and the descent finds it from any guess.
         """
         h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
         low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
-        high = max(np.linalg.norm(h) / radius, 2.0 * self.least)
-        mu = high if self.mu is None else max(self.mu, low)
-        for _ in range(NEWTON):
-            shifted = self.gram.copy()
-            shifted.flat[:: len(h) + 1] += mu
-            factor, info = lapack.dpotrf(shifted, overwrite_a=True)
-            if info:
+        high = max(length(h) / radius, 2.0 * self.least)
+        mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
+        for step in range(NEWTON):
+            well = rough > close and self.convex and mu > WELL * self.least
+            if not self.cholesky(mu, f32 if well else float):
                 low, mu = mu, 0.5 * (mu + high)
                 continue
-            self.factor[:], self.mu = factor.T, mu
-            a = lapack.dpotrs(factor, h)[0]
-            norm = np.linalg.norm(a)
-            if norm == 0.0 or abs(norm / radius - 1.0) <= close or (mu == floor and norm < radius):
+            a = self.solve(h)
+            norm = length(a)
+            if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if well else close) or (mu == floor and norm < radius):
                 break
-            new = mu + norm**2 / (a @ lapack.dpotrs(factor, a)[0]) * (norm / radius - 1.0)
+            new = mu + norm**2 / (a @ self.solve(a)) * (norm / radius - 1.0)
+            if well and step == 0:
+                new = self.guess(high, new)
             low, high = (mu, high) if norm > radius else (low, mu)
             if new <= floor or not low < new < high:
                 new = floor if low == floor > -np.inf else 0.5 * (max(low, new) + high)
             if abs(new - mu) <= 1e-6 * abs(mu):
                 break
             mu = new
+        self.factor = np.asarray(self.upper.T, f32)
+        self.convex &= self.mu > WELL * self.least
+
+    def cholesky(self, mu, kind):
+        """Write the upper triangle whose square is G + μ, of this type or a better one; False where there is none."""
+        if mu == self.mu and self.upper.dtype >= kind:
+            return True
+        shifted = self.gram.astype(kind)
+        shifted.flat[:: len(shifted) + 1] += kind(mu)
+        # The matrix is symmetric: transposed, its columns are what LAPACK expects, and nothing is copied.
+        potrf = lapack.spotrf if kind is f32 else lapack.dpotrf
+        upper, info = potrf(shifted.T, overwrite_a=True, clean=False)
+        if info == 0:
+            self.upper, self.mu = upper, mu
+        return info == 0
+
+    def guess(self, high, otherwise):
+        """Return a shift μ ≤ high from the secular equation in a Krylov space of h, or the other one if it is larger.
+
+        Few vectors of the space, of powers of G or of the inverse that is known for another μ, cost less than one
+        factorisation of a large matrix. What is outside of it adds to the norm, so that this shift is too small, if
+        anything; so is one of Newton's method.
+        """
+        h, radius, least = self.vectors[PULL], self.numbers[RADIUS], WELL * self.least
+        if not (self.convex and high > least):
+            return otherwise
+        n = POWERS if self.upper is None else INVERSES
+        space, image, v = np.zeros((n, len(h)), f32), np.zeros((n, len(h)), f32), h
+        for k in range(n):
+            v = free_part(v, space[:k])
+            space[k] = v / f32(max(length(v), 1e-30))
+            image[k] = self.gram @ space[k]
+            v = image[k] if self.upper is None else self.solve(space[k]).astype(f32)
+        values, vectors = np.linalg.eigh(space @ image.T)
+        shifts = np.geomspace(least, high, SHIFTS)
+        norms = np.linalg.norm((space @ h) @ vectors / (np.maximum(values, 0.0) + shifts[:, None]), axis=1)
+        return max(float(np.interp(-radius, -norms, shifts)), otherwise) if norms[0] > radius else otherwise
+
+    def solve(self, v):
+        """Return (G + μ)⁻¹ v for the shift that G is factorised with."""
+        return (lapack.spotrs if self.upper.dtype == f32 else lapack.dpotrs)(self.upper, v)[0]
 
 
 @jit
@@ -115,22 +169,22 @@ def splitting(Z, known, table, vectors, factor, numbers, steps):
     h, a = vectors[PULL], vectors[WEIGHTS]
     for _ in range(steps):
         fit_weights(vectors, factor, numbers)
-        numbers[BIAS], numbers[SHORT], total = -numbers[MIDDLE], 0.0, 0.0
+        bias, short, total = f32(-numbers[MIDDLE]), 0, 0.0
         scale(h, f32(0.0))
         for i in range(Z.shape[0]):
             row, score = Z[i], f32(0.0)
             for j in range(row.shape[0]):
                 score += row[j] * a[j]
-            margin = known[LABEL, i] * (score - f32(numbers[BIAS]))
+            margin = known[LABEL, i] * (score - bias)
             moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, i] + table[DUAL, i]
             u = max(moved, min(moved + known[LOSS, i], known[MARGIN, i]))
             table[SPLIT, i], table[DUAL, i] = u, moved - u
-            numbers[SHORT] += margin < known[MARGIN, i]
+            short += margin < known[MARGIN, i]
             target = known[LABEL, i] * (u - table[DUAL, i])
             total += target
             for j in range(row.shape[0]):
                 h[j] += target * row[j]
-        numbers[MIDDLE] = total / Z.shape[0]
+        numbers[BIAS], numbers[SHORT], numbers[MIDDLE] = -numbers[MIDDLE], short, total / Z.shape[0]
 
 
 @jit

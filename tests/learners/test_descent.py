@@ -12,7 +12,7 @@ from rbal.learners import _descent as descent
 from rbal.learners import _faces as faces
 from rbal.learners import _splitting as splitting
 from rbal.learners._faces import empty_face
-from rbal.learners._perceptron import Draws, Problem, merge_repeated, walk
+from rbal.learners._perceptron import Draws, Frame, Problem, merge_repeated, walk
 from rbal.learners._splitting import Splitting
 
 
@@ -135,7 +135,7 @@ def test_splitting_against_its_twin():
     state = Splitting(faces.Samples(X, y, c * y, kappa), 2.0, J, 0.1)
     expected = naive.admm(X, y, c, kappa, 2.0, np.maximum(y * (X @ J - 0.1), kappa), np.zeros(40), 4)
     for _ in range(4):
-        state.factorise(1e-7)
+        state.factorise(1e-7, rough=0.0)
         state.run(1)
     for ours, twin in zip((*state.weights(), *state.table), expected, strict=True):
         np.testing.assert_allclose(ours, twin, atol=2e-5)  # single precision
@@ -153,7 +153,7 @@ def test_weight_step_of_the_splitting_against_brute_force(column):
     for radius in (0.1, 2.0, 300.0):
         state = Splitting(samples, radius, np.full(4, 0.5 * radius), 0.0)
         state.factorise()
-        h, G = state.vectors[splitting.PULL].astype(float), state.gram
+        h, G = state.vectors[splitting.PULL].astype(float), state.gram.astype(float)
         from_python(splitting.fit_weights)(state.vectors, state.factor, state.numbers)
         a = state.vectors[splitting.WEIGHTS].astype(float)
         assert np.linalg.norm(a) == pytest.approx(radius, rel=1e-5)
@@ -164,7 +164,59 @@ def test_weight_step_of_the_splitting_against_brute_force(column):
         assert ours <= best + 1e-3 * (abs(best) + radius * np.linalg.norm(h))
 
 
-def test_descent_of_few_samples_is_that_of_all(monkeypatch):
+@pytest.fixture
+def large():
+    """A splitting of a convex problem with more weights than the least that counts as large."""
+    rng = np.random.default_rng(15)
+    n, D = 600, splitting.LARGE + 20
+    y = np.where(rng.random(n) < 0.3, 1.0, -1.0)
+    X = (rng.normal(size=(n, D)) * rng.uniform(0.2, 2.0, size=D) + 0.1 * y[:, None]) / np.sqrt(D)
+    samples, J = faces.Samples(X, y, y, np.full(n, 1.5)), X.T @ y
+    J *= np.sqrt(D) / np.linalg.norm(J)
+    return samples, Splitting(samples, np.sqrt(D), J, 0.0), J
+
+
+def test_guessed_shift_is_a_lower_bound_and_close(large):
+    _, state, _ = large
+    for _ in range(3):  # powers of the Gram matrix at first, then of the last block's inverse
+        h, G = state.vectors[splitting.PULL].astype(float), state.gram.astype(float)
+        radius = state.numbers[splitting.RADIUS]
+        exact = naive.shift_of_norm(G, h, radius)
+        found = state.guess(np.linalg.norm(h) / radius, 0.0)
+        assert 0.9 * exact < found <= exact * (1.0 + 1e-3)
+        state.factorise()
+        assert state.convex
+        norm = np.linalg.norm(np.linalg.solve(G + state.mu * np.eye(len(h)), h))
+        assert norm == pytest.approx(radius, rel=1.1 * splitting.ROUGH)
+        state.run(3)
+
+
+def test_rough_shifts_lead_to_the_same_minimum(large, monkeypatch):
+    samples, _, J = large
+    found = []
+    for least in (splitting.LARGE, 10**6):
+        monkeypatch.setattr(splitting, "LARGE", least)
+        guess = splitting.split(samples, np.linalg.norm(J), J, 0.0)
+        assert guess[3] == (least < 10**6)
+        found.append(descent.descend(samples, *guess[:3], 5000))
+    assert found[0][2] > 0.0  # one minimum
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-9)
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-9)
+
+
+def test_coordinates_of_the_span_of_the_samples():
+    rng = np.random.default_rng(16)
+    X, J = rng.normal(size=(5, 12)), rng.normal(size=12)
+    frame = Frame(X)
+    basis, triangle = np.linalg.qr(np.column_stack([X.T, np.ones(12)]))
+    np.testing.assert_allclose(frame.samples(), triangle[:, :-1].T, atol=1e-12)
+    np.testing.assert_allclose(frame.lift(np.arange(6.0)), basis @ np.arange(6.0), atol=1e-12)
+    np.testing.assert_allclose(frame.lower(J), basis.T @ J, atol=1e-12)
+    np.testing.assert_allclose(X @ frame.outside(J), 0.0, atol=1e-12)
+    np.testing.assert_allclose(X @ frame.lift(frame.lower(J)), X @ J, atol=1e-12)
+
+
+def test_descent_of_few_samples_is_that_of_all():
     rng = np.random.default_rng(14)
     n, D = 400, 8
     y = np.where(rng.random(n) < 0.4, 1.0, -1.0)
@@ -174,8 +226,7 @@ def test_descent_of_few_samples_is_that_of_all(monkeypatch):
     start = np.argsort(np.abs(descent.gaps(samples, J, 0.0)))[:3]
     found = []
     for near in (1, 2, n):  # the fewer, the more often others move to the other side
-        monkeypatch.setattr(descent, "NEAR", near)
-        found.append(descent.descend(samples, J, 0.0, start, 2000))
+        found.append(descent.descend(samples, J, 0.0, start, 2000, near))
     assert found[2][2] > 0.0  # there is one minimum
     for few in found[:2]:
         np.testing.assert_allclose(few[0], found[2][0], atol=1e-9)

@@ -484,3 +484,30 @@ def test_margins_of_each_class_that_are_not_taken():
         rbal.LinearSVM(kappa=1.0, kappa_neg=-1.0).fit(X, y)
     with pytest.raises(ValueError, match="the mean of kappa and kappa_neg must be >= 0"):
         rbal.SphericalPerceptron(kappa=0.1, kappa_neg=-0.3).fit(X, y)
+
+
+def test_arrays_that_skip_the_checks_are_treated_as_any_other():
+    rng = np.random.default_rng(21)
+    X, y, _ = sample(rng, 30, 50, 8)
+    X = np.round(4 * X)
+    plain = rbal.SphericalPerceptron().fit(X, y)
+    for same in (X.astype(int), X.astype(np.float32), np.asfortranarray(X), X.tolist()):
+        np.testing.assert_allclose(rbal.SphericalPerceptron().fit(same, y).J_, plain.J_, rtol=1e-12)
+    for labels in (y.astype(float), y.astype(str), y > 0):
+        np.testing.assert_allclose(np.abs(rbal.SphericalPerceptron().fit(X, labels).J_), np.abs(plain.J_), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.array([[1.0, np.nan], [0.0, 1.0]]), np.array([0, 1]), "NaN"),
+        (np.array([[1.0, np.inf], [0.0, 1.0]]), np.array([0, 1]), "infinity"),
+        (np.array([[1.0, 1e80], [0.0, 1.0]]), np.array([0, 1]), "X must hold numbers of size"),
+        (np.zeros((3, 2)), np.array([0, 1]), "inconsistent numbers of samples"),
+        (np.zeros((2, 0)), np.array([0, 1]), "0 feature"),
+        (np.zeros((2, 2)), np.array([0.5, 1.5]), "Unknown label type"),
+    ],
+)
+def test_arrays_that_do_not_pass_are_refused(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        rbal.SphericalPerceptron().fit(X, y)
