@@ -14,8 +14,8 @@ import { Plot } from "./plot.js";
  * @property {(data: object) => import("./controls.js").Control[]} controls
  * @property {{name: string, height: number | ((width: number) => number)}[]} plots
  * @property {(state: object, data: object) => object} compute everything that is shown, from the state alone
- * @property {(result: object, state: object, data: object) => boolean} [refine] adds to the result what takes longer, once
- *   the controls rest; tells whether it did
+ * @property {(result: object, state: object, data: object) => Iterator} [refine] adds to the result what takes longer, once
+ *   the controls rest. A generator: it yields every few milliseconds, and goes on unless a control has moved
  * @property {(result: object, state: object, change: (part: object) => void) => import("./plot.js").PlotSpec[]} draw
  * @property {(result: object, state: object) => [string, string, string?][]} readout label, value, and a colour
  * @property {(result: object, state: object) => object} [matrix] a confusion matrix: caption, columns, and rows of a name
@@ -23,7 +23,8 @@ import { Plot } from "./plot.js";
  * @property {(result: object, state: object) => {header: string[], rows: (number|string)[][]}} table for the CSV
  */
 
-const REST = 120; // ms
+const REST = 120; // ms without a change, after which the controls are taken to rest
+const SLICE = 12; // ms of refining, after which others have their turn
 
 /** A small table with a header row and a header column. */
 function tableOf({ caption, columns, rows }) {
@@ -33,6 +34,12 @@ function tableOf({ caption, columns, rows }) {
     return make("tr", {}, make("th", { scope: "row" }, name), ...values);
   });
   return make("table", {}, make("caption", {}, caption), head, ...body);
+}
+
+/** Whether the heading above an element, within its section, says the same as a title. */
+function saidAbove(host, title) {
+  const heading = host.closest("section")?.querySelector(":is(h1, h2, h3, h4)");
+  return heading?.firstChild?.textContent.trim() === title;
 }
 
 /**
@@ -62,6 +69,7 @@ export function mount(host, definition, data) {
   const said = make("span", { className: "x-said", role: "status" });
   const tools = make("div", { className: "x-tools" }, ...toolbar(), said);
   const heading = make("p", { className: "x-title", id: `x-${name}-title` }, definition.title);
+  heading.hidden = saidAbove(host, definition.title);
   host.append(
     make(
       "section",
@@ -80,9 +88,7 @@ export function mount(host, definition, data) {
     explorer.ms = performance.now() - began;
     panel.show(explorer.state);
     draw();
-    clearTimeout(resting);
-    if (definition.refine)
-      resting = setTimeout(() => definition.refine(explorer.result, explorer.state, data.moments) && draw(), REST);
+    rest();
     const rows = definition.readout(explorer.result, explorer.state).map(([label, value, color]) => {
       const term = make("dt", {}, label);
       if (color) term.style.setProperty("--dot", `var(--x-${color})`);
@@ -91,6 +97,26 @@ export function mount(host, definition, data) {
     readout.replaceChildren(...rows);
     if (definition.matrix) matrix.replaceChildren(tableOf(definition.matrix(explorer.result, explorer.state)));
     remember();
+  }
+
+  /** Refine once the controls rest, in slices, so that a slider that moves again does not wait. */
+  function rest() {
+    clearTimeout(resting);
+    if (!definition.refine) return;
+    const work = definition.refine(explorer.result, explorer.state, data.moments);
+    let any = false;
+    const slice = () => {
+      const end = performance.now() + SLICE;
+      for (let step = work.next(); !step.done; step = work.next()) {
+        any = true;
+        if (performance.now() > end) {
+          resting = setTimeout(slice);
+          return;
+        }
+      }
+      if (any) draw();
+    };
+    resting = setTimeout(slice, REST);
   }
 
   function draw() {

@@ -4,13 +4,15 @@
  */
 import { Metrics } from "../metrics.js";
 import { fixed, show } from "../plot.js";
-import { solve, sweep } from "../solver.js";
+import { solve, sweep, walker } from "../solver.js";
 import { NARROWEST, tradeoffWindow } from "../strategies.js";
 import {
   dataChoice,
   geomspace,
+  heightOf,
   kappaSlider,
   linspace,
+  marginColor,
   momentsOf,
   satBands,
   sizeSlider,
@@ -38,7 +40,7 @@ export default {
   title: "Balance against performance",
   intro:
     "Trained on balanced data, some margin is best: for the spins, of equal variance, the largest; for features of " +
-    "unequal variance, as in all other sets, a finite one (the top of the green curve). Trained on others, a large " +
+    "unequal variance, as in all other sets, a finite one (the top of the full curve below). Trained on others, a large " +
     "margin fails. The shaded window is where more than half of what was learnt at balance is kept: drag the margin " +
     "to the right and watch it close.",
   controls: (moments) => [
@@ -54,31 +56,24 @@ export default {
       min: 0.02,
       max: 0.98,
       step: 0.01,
-      format: (v) => fixed(v, 2),
     },
   ],
   plots: [
-    { name: "curves", height: 270 },
+    { name: "curves", height: heightOf(270, 170) },
     { name: "windows", height: 120 },
   ],
 
   compute(state, data) {
     const moments = momentsOf(data, state);
     const rho = linspace(0.02, 0.98, N);
-    const run = (kappa) =>
-      sweep(
-        moments,
-        rho.map((r) => point(state, r, kappa)),
-      );
-    const solutions = run(state.kappa);
-    const others = [state.kappa / 2, state.kappa * 2].map((kappa) => ({
-      kappa,
-      ba: valuesOf(run(kappa), (s) => Metrics.of(s).ba()),
-    }));
+    const solutions = sweep(
+      moments,
+      rho.map((r) => point(state, r)),
+    );
     return {
       rho,
       solutions,
-      others,
+      others: [state.kappa / 2, state.kappa * 2].map((kappa) => ({ kappa, ba: [] })),
       ba: valuesOf(solutions, (s) => Metrics.of(s).ba()),
       best: valuesOf(solutions, (s) => Metrics.of(s).bestBa()),
       window: tradeoffWindow(moments, state.alpha_pos, { kappa: state.kappa }),
@@ -87,19 +82,35 @@ export default {
     };
   },
 
-  /** The curve of windows takes a few hundred solutions: it follows when the sliders rest. */
-  refine(result, state, data) {
-    if (result.curve) return false;
+  /** Curves of other margins and the curve of windows take some thousand solutions: they follow when the sliders rest. */
+  *refine(result, state, data) {
     const moments = momentsOf(data, state);
-    const curve = MARGINS.map((kappa) => tradeoffWindow(moments, state.alpha_pos, { kappa }, 0.01));
-    windows = { key: keyOf(state), curve };
-    result.curve = curve;
-    return true;
+    const others = [];
+    for (const { kappa } of result.others) {
+      const next = walker(moments, undefined, true);
+      const ba = [];
+      for (const r of result.rho) {
+        ba.push(valuesOf([next(point(state, r, kappa))], (s) => Metrics.of(s).ba())[0]);
+        if (ba.length % 20 === 0) yield;
+      }
+      others.push({ kappa, ba });
+    }
+    const curve = [];
+    if (!result.curve) {
+      for (const kappa of MARGINS) {
+        curve.push(tradeoffWindow(moments, state.alpha_pos, { kappa }, 0.01));
+        yield;
+      }
+      windows = { key: keyOf(state), curve };
+      result.curve = curve;
+    }
+    result.others = others;
   },
 
   draw({ rho, solutions, others, ba, best, window, curve, probe }, state, change) {
     const kappaName = (k) => `κ = ${show(k, 3)}`;
     const at = Metrics.of(probe).ba();
+    const color = marginColor(state.kappa);
     return [
       {
         summary: `Balanced accuracy against the share of negatives at margin ${state.kappa}: ${fixed(window.peak)} at balance, more than half of that gain from ${fixed(window.low)} to ${fixed(window.high)}.`,
@@ -110,17 +121,23 @@ export default {
           label: "balanced accuracy",
         },
         bands: [
-          { from: window.low, to: window.high, color: "vermillion", opacity: 0.13, name: "window" },
+          { from: window.low, to: window.high, color, opacity: 0.13, name: "window" },
           ...satBands(rho, solutions),
         ],
         rules: [{ y: 0.5 }, { x: state.probe, dash: "3 3" }],
         lines: [
-          { name: kappaName(others[0].kappa), x: rho, y: others[0].ba, color: "sky", width: 1.5 },
-          { name: kappaName(others[1].kappa), x: rho, y: others[1].ba, color: "purple", width: 1.5 },
-          { name: "moved threshold", x: rho, y: best, color: "vermillion", width: 1.5, dash: "1.5 4" },
-          { name: kappaName(state.kappa), x: rho, y: ba, color: "vermillion", width: 2.6 },
+          ...others.map(({ kappa, ba: y }, k) => ({
+            name: kappaName(kappa),
+            x: y.length ? rho : [],
+            y,
+            color: marginColor(kappa),
+            width: 1.5,
+            dash: ["7 3", "7 3 2 3"][k],
+          })),
+          { name: "moved threshold", x: rho, y: best, color, width: 1.5, dash: "1.5 4" },
+          { name: kappaName(state.kappa), x: rho, y: ba, color, width: 2.6 },
         ],
-        points: [{ x: state.probe, y: at, color: "vermillion" }],
+        points: [{ x: state.probe, y: at, color }],
         pick: (x) => change({ probe: Math.min(Math.max(Math.round(x * 100) / 100, 0.02), 0.98) }),
       },
       {
@@ -129,12 +146,18 @@ export default {
         y: { min: 0, max: 1, label: "the trade-off", ticks: [0, 0.5, 1] },
         rules: [{ x: state.kappa, dash: "3 3" }],
         lines: [
-          { name: "BA at balance", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].peak), color: "green" },
-          { name: "width W of the window", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].width), color: "blue" },
+          { name: "BA at balance", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].peak), color: "text" },
+          {
+            name: "width W of the window",
+            x: MARGINS,
+            y: MARGINS.map((_, k) => curve?.[k].width),
+            color: "text",
+            dash: "6 3",
+          },
         ],
         points: [
-          { x: state.kappa, y: window.peak, color: "green" },
-          { x: state.kappa, y: window.width, color: "blue" },
+          { x: state.kappa, y: window.peak, color },
+          { x: state.kappa, y: window.width, color },
         ],
         pick: (x) => change({ kappa: Number(x.toPrecision(3)) }),
       },
@@ -148,7 +171,7 @@ export default {
       ["window W", widthOf(window)],
       ["from ρ⁻", fixed(window.low, 4)],
       ["to ρ⁻", fixed(window.high, 4)],
-      [`BA at ${fixed(state.probe, 2)}`, fixed(m.ba(), 4), "vermillion"],
+      [`BA at ${fixed(state.probe, 2)}`, fixed(m.ba(), 4), marginColor(state.kappa)],
       ["threshold moved", fixed(m.bestBa(), 4)],
       ["bias b", fixed(probe.b, 4)],
       ["phase", probe.phase],
