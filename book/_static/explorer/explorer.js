@@ -15,7 +15,8 @@ import { Plot } from "./plot.js";
  * @property {{name: string, height: number | ((width: number) => number)}[]} plots
  * @property {(state: object, data: object) => object} compute everything that is shown, from the state alone
  * @property {(result: object, state: object, data: object) => Iterator} [refine] adds to the result what takes longer, once
- *   the controls rest. A generator: it yields every few milliseconds, and goes on unless a control has moved
+ *   the controls rest. A generator: it yields every few milliseconds, and goes on unless a control has moved. The result
+ *   stays whole at every yield
  * @property {(result: object, state: object, change: (part: object) => void) => import("./plot.js").PlotSpec[]} draw
  * @property {(result: object, state: object) => [string, string, string?][]} readout label, value, and a colour
  * @property {(result: object, state: object) => object} [matrix] a confusion matrix: caption, columns, and rows of a name
@@ -53,7 +54,8 @@ export function mount(host, definition, data) {
   const { name } = definition;
   const defaults = data.defaults[name];
   const controls = definition.controls(data.moments);
-  const explorer = { name, defaults, state: readState(location.search, name, controls, defaults), result: null, ms: 0 };
+  const state = readState(location.search, name, controls, defaults);
+  const explorer = { name, defaults, state, result: null, ms: 0, busy: false };
   let waiting = 0;
   let resting = 0;
 
@@ -89,13 +91,6 @@ export function mount(host, definition, data) {
     panel.show(explorer.state);
     draw();
     rest();
-    const rows = definition.readout(explorer.result, explorer.state).map(([label, value, color]) => {
-      const term = make("dt", {}, label);
-      if (color) term.style.setProperty("--dot", `var(--x-${color})`);
-      return make("div", { className: color ? "x-dotted" : "" }, term, make("dd", {}, value));
-    });
-    readout.replaceChildren(...rows);
-    if (definition.matrix) matrix.replaceChildren(tableOf(definition.matrix(explorer.result, explorer.state)));
     remember();
   }
 
@@ -104,23 +99,29 @@ export function mount(host, definition, data) {
     clearTimeout(resting);
     if (!definition.refine) return;
     const work = definition.refine(explorer.result, explorer.state, data.moments);
-    let any = false;
+    explorer.busy = true;
     const slice = () => {
       const end = performance.now() + SLICE;
-      for (let step = work.next(); !step.done; step = work.next()) {
-        any = true;
+      while (!work.next().done)
         if (performance.now() > end) {
           resting = setTimeout(slice);
           return;
         }
-      }
-      if (any) draw();
+      draw();
+      explorer.busy = false;
     };
     resting = setTimeout(slice, REST);
   }
 
   function draw() {
     definition.draw(explorer.result, explorer.state, change).forEach((spec, k) => plots[k].draw(spec));
+    const rows = definition.readout(explorer.result, explorer.state).map(([label, value, color]) => {
+      const term = make("dt", {}, label);
+      if (color) term.style.setProperty("--dot", `var(--x-${color})`);
+      return make("div", { className: color ? "x-dotted" : "" }, term, make("dd", {}, value));
+    });
+    readout.replaceChildren(...rows);
+    if (definition.matrix) matrix.replaceChildren(tableOf(definition.matrix(explorer.result, explorer.state)));
   }
 
   function remember() {

@@ -4,7 +4,7 @@
  */
 import { Metrics } from "../metrics.js";
 import { fixed, show } from "../plot.js";
-import { solve, sweep, walker } from "../solver.js";
+import { walker } from "../solver.js";
 import { NARROWEST, tradeoffWindow } from "../strategies.js";
 import {
   dataChoice,
@@ -21,6 +21,7 @@ import {
 } from "./shared.js";
 
 const N = 200;
+const FEW = 49;
 const MARGINS = geomspace(0.05, 20, 25);
 const point = (state, rho, kappa = state.kappa) => ({
   alphaPos: state.alpha_pos,
@@ -28,10 +29,54 @@ const point = (state, rho, kappa = state.kappa) => ({
   kappa,
 });
 
+const curvesOf = (rho, solutions) => ({
+  rho,
+  solutions,
+  ba: valuesOf(solutions, (s) => Metrics.of(s).ba()),
+  best: valuesOf(solutions, (s) => Metrics.of(s).bestBa()),
+});
+
+/**
+ * Solutions at shares of negatives, from the largest down: a walk from sets that are not separable into those that are
+ * is many times quicker than one the other way. A generator, which yields every few points and returns the solutions.
+ */
+function* walk(moments, state, rho, kappa) {
+  const next = walker(moments, undefined, true);
+  const order = rho.map((_, k) => k).sort((i, j) => rho[j] - rho[i]);
+  const solutions = new Array(rho.length);
+  for (const [done, k] of order.entries()) {
+    solutions[k] = next(point(state, rho[k], kappa));
+    if (done % 10 === 9) yield;
+  }
+  return solutions;
+}
+
+/** What a generator returns, at once. */
+function finish(generator) {
+  let step = generator.next();
+  while (!step.done) step = generator.next();
+  return step.value;
+}
+
+/** The window as it is read off a curve, to about 0.001, or null where the curve is too coarse for that. */
+function windowOf(rho, ba) {
+  const middle = (rho.length - 1) / 2;
+  const half = 0.5 + 0.5 * (ba[middle] - 0.5);
+  const edges = [-1, 1].map((side) => {
+    let k = middle;
+    while (rho[k + side] !== undefined && ba[k] >= half) k += side;
+    if (Math.abs(k - middle) < 4) return NaN;
+    if (!(ba[k] < half)) return rho[k]; // it reaches beyond the curve
+    return rho[k] + ((rho[k - side] - rho[k]) * (half - ba[k])) / (ba[k - side] - ba[k]);
+  });
+  const [low, high] = edges;
+  return high > low ? { low, high, width: high - low, peak: ba[middle], resolved: true, rough: true } : null;
+}
+
 // Peak and width over all margins, for the last data and size: they do not depend on the margin at hand.
 let windows = { key: "", curve: [] };
 /** Width of a window, or the bound below which it is not resolved. */
-const widthOf = (window) => (window.resolved ? show(window.width, 4) : `< ${show(NARROWEST)}`);
+const widthOf = (window) => (window.resolved ? show(window.width, window.rough ? 2 : 4) : `< ${show(NARROWEST)}`);
 const keyOf = (state) => [state.data, state.stretch, state.alpha_pos].join(" ");
 
 /** @type {import("../explorer.js").Definition} */
@@ -63,48 +108,42 @@ export default {
     { name: "windows", height: 120 },
   ],
 
+  /** Few points while a slider moves, so that a frame is short; the rest follows when it rests. */
   compute(state, data) {
     const moments = momentsOf(data, state);
-    const rho = linspace(0.02, 0.98, N);
-    const solutions = sweep(
-      moments,
-      rho.map((r) => point(state, r)),
-    );
+    const rho = linspace(0.02, 0.98, FEW);
+    const solutions = finish(walk(moments, state, [...rho, state.probe]));
+    const probe = solutions.pop();
+    const curves = curvesOf(rho, solutions);
+    const rest = { kappa: state.kappa };
     return {
-      rho,
-      solutions,
+      ...curves,
+      probe,
       others: [state.kappa / 2, state.kappa * 2].map((kappa) => ({ kappa, ba: [] })),
-      ba: valuesOf(solutions, (s) => Metrics.of(s).ba()),
-      best: valuesOf(solutions, (s) => Metrics.of(s).bestBa()),
-      window: tradeoffWindow(moments, state.alpha_pos, { kappa: state.kappa }),
+      window: windowOf(rho, curves.ba) ?? tradeoffWindow(moments, state.alpha_pos, rest, 1e-3),
       curve: windows.key === keyOf(state) ? windows.curve : null,
-      probe: solve(moments, point(state, state.probe)),
     };
   },
 
-  /** Curves of other margins and the curve of windows take some thousand solutions: they follow when the sliders rest. */
   *refine(result, state, data) {
     const moments = momentsOf(data, state);
+    const rho = linspace(0.02, 0.98, N);
+    const solutions = yield* walk(moments, state, rho);
     const others = [];
-    for (const { kappa } of result.others) {
-      const next = walker(moments, undefined, true);
-      const ba = [];
-      for (const r of result.rho) {
-        ba.push(valuesOf([next(point(state, r, kappa))], (s) => Metrics.of(s).ba())[0]);
-        if (ba.length % 20 === 0) yield;
-      }
-      others.push({ kappa, ba });
-    }
-    const curve = [];
-    if (!result.curve) {
+    for (const { kappa } of result.others)
+      others.push({ kappa, ba: curvesOf(rho, yield* walk(moments, state, rho, kappa)).ba });
+    const window = tradeoffWindow(moments, state.alpha_pos, { kappa: state.kappa });
+    yield;
+    let curve = result.curve;
+    if (!curve) {
+      curve = [];
       for (const kappa of MARGINS) {
         curve.push(tradeoffWindow(moments, state.alpha_pos, { kappa }, 0.01));
         yield;
       }
       windows = { key: keyOf(state), curve };
-      result.curve = curve;
     }
-    result.others = others;
+    Object.assign(result, curvesOf(rho, solutions), { others, window, curve });
   },
 
   draw({ rho, solutions, others, ba, best, window, curve, probe }, state, change) {
@@ -169,8 +208,8 @@ export default {
     return [
       ["BA at balance", fixed(window.peak, 4)],
       ["window W", widthOf(window)],
-      ["from ρ⁻", fixed(window.low, 4)],
-      ["to ρ⁻", fixed(window.high, 4)],
+      ["from ρ⁻", fixed(window.low, window.rough ? 2 : 4)],
+      ["to ρ⁻", fixed(window.high, window.rough ? 2 : 4)],
       [`BA at ${fixed(state.probe, 2)}`, fixed(m.ba(), 4), marginColor(state.kappa)],
       ["threshold moved", fixed(m.bestBa(), 4)],
       ["bias b", fixed(probe.b, 4)],
