@@ -60,8 +60,8 @@
     if (target.matches("dt")) return [target, target.nextElementSibling].filter(Boolean);
     const whole = target.closest("figure, .math, .citation, .admonition, .proof, .exercise, table");
     if (whole) return [whole];
-    const inner = target.querySelector(":scope > figure, :scope > .math, :scope > dl.citation");
-    if (inner) return [inner];
+    const inner = target.querySelector(":scope > figure, :scope > .math");
+    if (inner && !target.matches("section")) return [inner];
     const section = target.matches("section") ? target : target.nextElementSibling;
     const block = target.matches("span, div") && section?.matches("figure, .math, table, .admonition, div.cell") ? section : null;
     if (block) return [block.querySelector("figure") ?? block];
