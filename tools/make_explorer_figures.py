@@ -1,6 +1,6 @@
 """Draw the still of each explorer, at its first setting: book/_static/explorer/static/*.svg.
 
-``python tools/make_explorer_figures.py`` takes a few seconds. Readers see them where there is no JavaScript.
+``python tools/make_explorer_figures.py`` takes some twenty seconds. Readers see them where there is no JavaScript.
 """
 
 import json
