@@ -17,6 +17,8 @@ FIGURES = {
     "mixing": "Balanced accuracy against the mixing of under- and oversampling, with the best mixing marked",
     "scores": "Densities of the scores of both classes with a threshold, the ROC curve and the precision-recall curve",
     "phases": "Critical margin over the plane of class sizes, with the border of the separable phase",
+    "widths": "Densities of the scores of a wide and a narrow class, three thresholds, and the balanced accuracy of "
+    "each against the width",
 }
 
 

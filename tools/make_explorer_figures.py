@@ -1,6 +1,6 @@
 """Draw the still of each explorer, at its first setting: book/_static/explorer/static/*.svg.
 
-``python tools/make_explorer_figures.py`` takes a few seconds. Readers see them where there is no JavaScript.
+``python tools/make_explorer_figures.py`` takes some twenty seconds. Readers see them where there is no JavaScript.
 """
 
 import json
@@ -17,6 +17,7 @@ from make_explorer_data import data_sets
 import rbal
 from rbal import plotting, strategies
 from rbal.metrics import METRICS
+from rbal.widgets._widths import widened
 
 FOLDER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
 RHO = np.linspace(0.02, 0.98, 200)
@@ -37,13 +38,13 @@ def tradeoff(classes, kappa, alpha_pos, **_):
     """Balance against performance."""
     neg = alpha_pos * RHO / (1 - RHO)
     fig, ax = plt.subplots(figsize=(7, 3.6))
-    for factor, color in ((0.5, plotting.SKY), (2.0, plotting.PURPLE), (1.0, plotting.VERMILLION)):
-        m = rbal.sweep(classes, alpha_pos, neg, factor * kappa).metrics
-        ax.plot(RHO, m.ba(), color=color, label=f"κ = {factor * kappa:g}", lw=2.4 if factor == 1 else 1.5)
-    ax.plot(RHO, m.best_ba(), ":", color=plotting.VERMILLION, lw=1.5, label="moved threshold")
+    for factor, dash in ((0.5, "--"), (2.0, "-."), (1.0, "-")):
+        m, color = rbal.sweep(classes, alpha_pos, neg, factor * kappa).metrics, plotting.margin_color(factor * kappa)
+        ax.plot(RHO, m.ba(), dash, color=color, label=f"κ = {factor * kappa:g}", lw=2.4 if factor == 1 else 1.5)
+    ax.plot(RHO, m.best_ba(), ":", color=color, lw=1.5, label="moved threshold")
     gain = rbal.solve(classes, alpha_pos, alpha_pos, kappa).metrics.ba() - 0.5
     inside = RHO[m.ba() - 0.5 > gain / 2]
-    ax.axvspan(inside[0], inside[-1], color=plotting.VERMILLION, alpha=0.12, lw=0)
+    ax.axvspan(inside[0], inside[-1], color=color, alpha=0.12, lw=0)
     ax.set(xlabel="share of negatives in the training set, ρ⁻", ylabel="balanced accuracy", xlim=(0, 1))
     ax.legend()
     return fig
@@ -96,6 +97,31 @@ def phases(classes, kappa, alpha_pos, alpha_neg, **_):
     return fig
 
 
+def widths(classes, kappa, alpha_pos, alpha_neg, width, **_):
+    """The wider class."""
+    m = rbal.solve(widened(classes, width), alpha_pos, alpha_neg, kappa).metrics
+    over = np.geomspace(0.1, 10, 61)
+    each = [rbal.solve(widened(classes, w), alpha_pos, alpha_neg, kappa).metrics for w in over]
+    styles = [
+        ("as trained", {"color": plotting.PURPLE, "ls": "--"}, lambda m: 0.0),
+        ("midway", {"color": plotting.BLACK, "ls": ":"}, lambda m: -m.b),
+        ("best", {"color": plotting.GREEN, "lw": 2.4}, lambda m: m.best_threshold()),
+    ]
+    fig, (bells, ax) = plt.subplots(1, 2, figsize=(8, 3.2))
+    delta = -m.b + np.linspace(-1, 1, 241) * (m.r / 2 + 3.4 * np.sqrt(m.q.max()))
+    for label, name, color in ((-1, "negatives", plotting.BLUE), (1, "positives", plotting.VERMILLION)):
+        bells.plot(delta, m.density(delta, label), color=color, label=name)
+    for name, style, at in styles:
+        bells.axvline(at(m), **style)
+        ax.plot(over, [one.ba(at(one)) for one in each], label=name, **style)
+    bells.set(xlabel="score Δ", ylabel="density of each class", ylim=(0, None), yticks=[])
+    bells.legend()
+    ax.set(xscale="log", xlabel="width w of the positives", ylabel="balanced accuracy", xlim=(0.1, 10))
+    ax.set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+    ax.legend()
+    return fig
+
+
 def main():
     """Draw them all."""
     plotting.use_style()
@@ -103,7 +129,7 @@ def main():
     defaults = json.loads((FOLDER / "data" / "defaults.json").read_text(encoding="utf-8"))
     sets = data_sets()
     (FOLDER / "static").mkdir(exist_ok=True)
-    for draw in (metrics, tradeoff, mixing, scores, phases):
+    for draw in (metrics, tradeoff, mixing, scores, phases, widths):
         setting = defaults[draw.__name__]
         fig = draw(sets[setting["data"]][1].spectrum.apart(setting["stretch"]), **setting)
         fig.savefig(FOLDER / "static" / f"{draw.__name__}.svg", metadata={"Date": None, "Creator": None})

@@ -10,5 +10,6 @@ from ._mixing import mixing
 from ._own_data import own_data
 from ._points import margins, phases
 from ._simulate import simulate
+from ._widths import widths
 
-__all__ = ["margins", "metrics", "mixing", "own_data", "phases", "simulate", "tradeoff"]
+__all__ = ["margins", "metrics", "mixing", "own_data", "phases", "simulate", "tradeoff", "widths"]

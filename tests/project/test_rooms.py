@@ -51,7 +51,7 @@ PUBLIC = {
     "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
     "studies.tables": "centre covered holds listed load measured model_error regrets remedies versus",
     "warmup": "CacheError STEPS Warmed run",
-    "widgets": "margins metrics mixing own_data phases simulate tradeoff",
+    "widgets": "margins metrics mixing own_data phases simulate tradeoff widths",
 }
 
 

@@ -29,6 +29,7 @@ KINDS = {
     "phases": widgets.phases,
     "own_data": widgets.own_data,
     "simulate": widgets.simulate,
+    "widths": widgets.widths,
 }
 KNOB = {kind: "C" if kind == "own_data" else "kappa" for kind in KINDS}
 SPINS = rbal.Moments.ising(m=0.4, delta=1.0, L=100)

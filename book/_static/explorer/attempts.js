@@ -43,7 +43,7 @@ function ridgeStart(problem, spectrum, ridge, y) {
   let rHat = 0;
   for (let k = 0; k < 2; k++) {
     const f = problem.kappa[k] >= 0 ? problem.weight[k] : 0;
-    qHat += problem.alpha[k] * f * f;
+    qHat += problem.alpha[k] * problem.width[k] * f * f;
     rHat += 0.5 * problem.alpha[k] * f;
   }
   const top = 1 + Math.max(problem.kappa[0], problem.kappa[1]);
@@ -199,7 +199,7 @@ function evenVanishing(problem, spectrum, y) {
   let qHat = 0;
   let rHat = 0;
   for (let k = 0; k < 2; k++) {
-    qHat += problem.alpha[k] * problem.weight[k] ** 2;
+    qHat += problem.alpha[k] * problem.width[k] * problem.weight[k] ** 2;
     rHat += 0.5 * problem.alpha[k] * problem.weight[k];
   }
   const kHat = Math.sqrt(qHat * dot(g, lam) + rHat ** 2 * dot(s));

@@ -18,6 +18,52 @@ export function make(tag, properties = {}, ...children) {
 /** Numbers that sliders give have three digits, so that addresses stay short. */
 const tidy = (value) => Number(value.toPrecision(3));
 
+/** Round numbers of a decade, at which the arrow keys stop in the box of a logarithmic slider. */
+const ROUND = [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
+
+/** The round number next above (side 1) or below (side -1) a positive one. */
+function nextRound(value, side) {
+  const power = 10 ** Math.floor(Math.log10(value * (1 + 1e-9)));
+  const places = [0.1, 1].flatMap((p) => ROUND.map((f) => tidy(f * p * power)));
+  if (side > 0) return places.find((v) => v > value * (1 + 1e-9));
+  return places.findLast((v) => v < value * (1 - 1e-9));
+}
+
+/**
+ * A box in which the value of a slider can be typed. It follows the slider, except while someone types a number that it
+ * already shows; what is no number, or out of range, is put right as the box is left.
+ */
+function numberBox({ min, max, step, log, label, unit = "" }, id, change) {
+  const scale = unit === "%" ? 100 : 1;
+  const shown = (v) => String(Number((v * scale).toPrecision(6)));
+  const properties = { type: "number", id: `${id}-box`, min: shown(min), max: shown(max), step: "any" };
+  const box = make("input", { ...properties, className: "x-number", ariaLabel: `${label}, as a number` });
+  let now = NaN;
+  const clamp = (v) => Math.min(Math.max(v, min), max);
+  const typed = () => Number((box.valueAsNumber / scale).toPrecision(12));
+  box.addEventListener("input", () => typed() >= min && typed() <= max && change(typed()));
+  box.addEventListener("change", () => {
+    if (Number.isNaN(typed())) box.value = shown(now);
+    else if (typed() !== clamp(typed())) change(clamp(typed()));
+  });
+  box.addEventListener("keydown", (event) => {
+    const side = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (event.key === "Enter") event.preventDefault(); // there is no form to send
+    if (!side) return;
+    event.preventDefault();
+    change(clamp(log ? nextRound(now, side) : Number((now + side * step).toPrecision(9))));
+  });
+  const before = unit === "×" ? [make("span", { className: "x-unit" }, unit)] : [];
+  const after = unit === "%" ? [make("span", { className: "x-unit" }, unit)] : [];
+  return {
+    element: make("span", { className: "x-value" }, ...before, box, ...after),
+    show(v) {
+      now = v;
+      if (typed() !== v) box.value = shown(v);
+    },
+  };
+}
+
 /**
  * @typedef {object} Control
  * @property {string} key name in the state, and in the address
@@ -29,27 +75,28 @@ const tidy = (value) => Number(value.toPrecision(3));
  * @property {number} [step] for a linear slider
  * @property {boolean} [log]
  * @property {string} [hint]
- * @property {(v: number) => string} [format]
+ * @property {"×"|"%"} [unit] of the number: a factor, or a share that is written in per cent
  * @property {[string, string][]} [options] of a choice or of flags: value and text
  * @property {(state: object) => boolean} [when] whether it is shown
  */
 
 function range(control, id, change) {
-  const { min, max, step, log, label, symbol, format = (v) => show(v, 3) } = control;
+  const { min, max, step, log, label, symbol, unit } = control;
   const input = make("input", { type: "range", id, min: log ? 0 : min, max: log ? STOPS : max, step: log ? 1 : step });
-  const output = make("output", { htmlFor: id });
+  const box = numberBox(control, id, change);
+  const said = (v) => (unit === "%" ? `${show(100 * v, 3)} %` : unit ? `${unit} ${show(v, 3)}` : show(v, 3));
   const value = () => (log ? tidy(min * (max / min) ** (input.value / STOPS)) : Number(input.value));
   input.addEventListener("input", () => change(value()));
   const name = make("label", { htmlFor: id }, label);
   if (symbol) name.append(" ", make("span", { className: "x-symbol" }, symbol));
   return {
-    element: make("div", { className: "x-control" }, make("div", { className: "x-head" }, name, output), input),
+    element: make("div", { className: "x-control x-slider" }, name, input, box.element),
     show(state) {
       const v = state[control.key];
       const position = log ? (STOPS * Math.log(v / min)) / Math.log(max / min) : v;
       if (!(log ? Math.round(position) === Number(input.value) : Number(input.value) === v)) input.value = position;
-      output.value = format(v);
-      input.setAttribute("aria-valuetext", format(v));
+      box.show(v);
+      input.setAttribute("aria-valuetext", said(v));
     },
   };
 }

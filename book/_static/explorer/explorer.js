@@ -14,8 +14,9 @@ import { Plot } from "./plot.js";
  * @property {(data: object) => import("./controls.js").Control[]} controls
  * @property {{name: string, height: number | ((width: number) => number)}[]} plots
  * @property {(state: object, data: object) => object} compute everything that is shown, from the state alone
- * @property {(result: object, state: object, data: object) => boolean} [refine] adds to the result what takes longer, once
- *   the controls rest; tells whether it did
+ * @property {(result: object, state: object, data: object) => Iterator} [refine] adds to the result what takes longer, once
+ *   the controls rest. A generator: it yields every few milliseconds, and goes on unless a control has moved. The result
+ *   stays whole at every yield
  * @property {(result: object, state: object, change: (part: object) => void) => import("./plot.js").PlotSpec[]} draw
  * @property {(result: object, state: object) => [string, string, string?][]} readout label, value, and a colour
  * @property {(result: object, state: object) => object} [matrix] a confusion matrix: caption, columns, and rows of a name
@@ -23,7 +24,8 @@ import { Plot } from "./plot.js";
  * @property {(result: object, state: object) => {header: string[], rows: (number|string)[][]}} table for the CSV
  */
 
-const REST = 120; // ms
+const REST = 120; // ms without a change, after which the controls are taken to rest
+const SLICE = 12; // ms of refining, after which others have their turn
 
 /** A small table with a header row and a header column. */
 function tableOf({ caption, columns, rows }) {
@@ -33,6 +35,12 @@ function tableOf({ caption, columns, rows }) {
     return make("tr", {}, make("th", { scope: "row" }, name), ...values);
   });
   return make("table", {}, make("caption", {}, caption), head, ...body);
+}
+
+/** Whether the heading above an element, within its section, says the same as a title. */
+function saidAbove(host, title) {
+  const heading = host.closest("section")?.querySelector(":is(h1, h2, h3, h4)");
+  return heading?.firstChild?.textContent.trim() === title;
 }
 
 /**
@@ -46,7 +54,8 @@ export function mount(host, definition, data) {
   const { name } = definition;
   const defaults = data.defaults[name];
   const controls = definition.controls(data.moments);
-  const explorer = { name, defaults, state: readState(location.search, name, controls, defaults), result: null, ms: 0 };
+  const state = readState(location.search, name, controls, defaults);
+  const explorer = { name, defaults, state, result: null, ms: 0, busy: false };
   let waiting = 0;
   let resting = 0;
 
@@ -62,6 +71,7 @@ export function mount(host, definition, data) {
   const said = make("span", { className: "x-said", role: "status" });
   const tools = make("div", { className: "x-tools" }, ...toolbar(), said);
   const heading = make("p", { className: "x-title", id: `x-${name}-title` }, definition.title);
+  heading.hidden = saidAbove(host, definition.title);
   host.append(
     make(
       "section",
@@ -80,9 +90,31 @@ export function mount(host, definition, data) {
     explorer.ms = performance.now() - began;
     panel.show(explorer.state);
     draw();
+    rest();
+    remember();
+  }
+
+  /** Refine once the controls rest, in slices, so that a slider that moves again does not wait. */
+  function rest() {
     clearTimeout(resting);
-    if (definition.refine)
-      resting = setTimeout(() => definition.refine(explorer.result, explorer.state, data.moments) && draw(), REST);
+    if (!definition.refine) return;
+    const work = definition.refine(explorer.result, explorer.state, data.moments);
+    explorer.busy = true;
+    const slice = () => {
+      const end = performance.now() + SLICE;
+      while (!work.next().done)
+        if (performance.now() > end) {
+          resting = setTimeout(slice);
+          return;
+        }
+      draw();
+      explorer.busy = false;
+    };
+    resting = setTimeout(slice, REST);
+  }
+
+  function draw() {
+    definition.draw(explorer.result, explorer.state, change).forEach((spec, k) => plots[k].draw(spec));
     const rows = definition.readout(explorer.result, explorer.state).map(([label, value, color]) => {
       const term = make("dt", {}, label);
       if (color) term.style.setProperty("--dot", `var(--x-${color})`);
@@ -90,11 +122,6 @@ export function mount(host, definition, data) {
     });
     readout.replaceChildren(...rows);
     if (definition.matrix) matrix.replaceChildren(tableOf(definition.matrix(explorer.result, explorer.state)));
-    remember();
-  }
-
-  function draw() {
-    definition.draw(explorer.result, explorer.state, change).forEach((spec, k) => plots[k].draw(spec));
   }
 
   function remember() {

@@ -9,8 +9,9 @@ import mixing from "./explorers/mixing.js";
 import phases from "./explorers/phases.js";
 import scores from "./explorers/scores.js";
 import tradeoff from "./explorers/tradeoff.js";
+import widths from "./explorers/widths.js";
 
-const DEFINITIONS = Object.fromEntries([metrics, tradeoff, mixing, scores, phases].map((d) => [d.name, d]));
+const DEFINITIONS = Object.fromEntries([metrics, tradeoff, mixing, scores, phases, widths].map((d) => [d.name, d]));
 
 let loading;
 

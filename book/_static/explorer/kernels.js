@@ -39,6 +39,7 @@ export const ZETA = 4;
  * @property {number[]} kappa
  * @property {number[]} alpha
  * @property {number[]} weight
+ * @property {number[]} width covariance of each class in units of that of the spectrum
  * @property {number} norm ‖J‖²/L on the sphere
  * @property {number} ridge k̂ of an SVM
  * @property {boolean} fitBias
@@ -178,25 +179,32 @@ function solveNorm(mode, spectrum, wanted, xHat, qHat, rHat, guess) {
 
 const e = new Float64Array(12);
 
-/** Rows of hats: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ. */
+/**
+ * Rows of hats: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ. A class whose covariance is w times that
+ * of the spectrum has w q and w x for q and x, and its part of x̂ and q̂ counts w times.
+ */
 export function dataSide(problem, kappaShift, q, x, r, b, hats) {
   hats.fill(0);
   for (let k = 0; k < 2; k++) {
     const y = 1 - 2 * k;
     const a = problem.alpha[k];
-    expectations(problem.loss, problem.kappa[k] + kappaShift, problem.weight[k], x, 0.5 * r - y * b, q, e);
-    addRow(hats, 0, 0, a, y);
-    addRow(hats, 4, 6, a, y);
-    addRow(hats, 8, 9, a, y);
-    addRow(hats, 12, 3, 0.5 * a, y); // ∂r = ∂μ/2
-    addRow(hats, 16, 3, -y * a, y); // ∂b = -y ∂μ
-    addRow(hats, 20, 3, -a, y); // ∂κ = -∂μ: the expectations depend on κ - μ
+    const w = problem.width[k];
+    const mu = 0.5 * r - y * b;
+    expectations(problem.loss, problem.kappa[k] + kappaShift, problem.weight[k], w * x, mu, w * q, e);
+    if (problem.mode === EDGE && w !== 1)
+      for (let j = 0; j < 12; j++) e[j] /= j % 3 === 1 ? w * w : w; // only x f stays finite, and x is w there
+    addRow(hats, 0, 0, a, y, w);
+    addRow(hats, 4, 6, w * a, y, w);
+    addRow(hats, 8, 9, w * a, y, w); // not used on the edge
+    addRow(hats, 12, 3, 0.5 * a, y, w); // ∂r = ∂μ/2
+    addRow(hats, 16, 3, -y * a, y, w); // ∂b = -y ∂μ
+    addRow(hats, 20, 3, -a, y, w); // ∂κ = -∂μ: the expectations depend on κ - μ
   }
 }
 
-function addRow(hats, row, j, scale, y) {
-  hats[row] += scale * e[j + 2];
-  hats[row + 1] += scale * e[j + 1];
+function addRow(hats, row, j, scale, y, w) {
+  hats[row] += scale * w * e[j + 2];
+  hats[row + 1] += scale * w * e[j + 1];
   hats[row + 2] += 0.5 * scale * e[j];
   hats[row + 3] += y * scale * e[j];
 }
@@ -207,20 +215,22 @@ const gapOf = { gap: 0, slope: 0, size: 0 };
 
 /** α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces. */
 function biasGap(problem, kappaShift, q, x, r, b) {
-  const { loss, kappa, weight, alpha } = problem;
-  pull(loss, kappa[0] + kappaShift, weight[0], x, 0.5 * r - b, q, up);
-  pull(loss, kappa[1] + kappaShift, weight[1], x, 0.5 * r + b, q, down);
-  const fUp = alpha[0] * up[0];
-  const fDown = alpha[1] * down[0];
+  const { loss, kappa, weight, alpha, width, mode } = problem;
+  pull(loss, kappa[0] + kappaShift, weight[0], width[0] * x, 0.5 * r - b, width[0] * q, up);
+  pull(loss, kappa[1] + kappaShift, weight[1], width[1] * x, 0.5 * r + b, width[1] * q, down);
+  const sizeUp = mode === EDGE ? alpha[0] / width[0] : alpha[0];
+  const sizeDown = mode === EDGE ? alpha[1] / width[1] : alpha[1];
+  const fUp = sizeUp * up[0];
+  const fDown = sizeDown * down[0];
   gapOf.gap = fUp - fDown;
-  gapOf.slope = alpha[0] * up[1] + alpha[1] * down[1];
+  gapOf.slope = sizeUp * up[1] + sizeDown * down[1];
   gapOf.size = Math.abs(fUp) + Math.abs(fDown);
 }
 
 /** Bias with α₊E₊[f] = α₋E₋[f]: the gap rises monotonically in b. */
 function solveBias(problem, kappaShift, q, x, r, guess) {
-  const { loss, weight, alpha, kappa } = problem;
-  const rootQ = Math.sqrt(q);
+  const { loss, weight, alpha, kappa, width } = problem;
+  const rootQ = Math.sqrt(q * Math.max(width[0], width[1]));
   let b = guess;
   let lo = -Infinity;
   let hi = Infinity;
@@ -229,7 +239,8 @@ function solveBias(problem, kappaShift, q, x, r, guess) {
   const pullDown = alpha[1] * weight[1];
   if (loss === HINGE && Math.abs(pullUp - pullDown) <= 4e-16 * pullUp) {
     // Balanced forces that saturate (nearly every sample below its margin) fix b only through the rest.
-    const middle = 0.5 * (weight[0] - weight[1]) * x + 0.5 * (kappa[1] - kappa[0]);
+    const even = 0.5 * (weight[0] - weight[1]) * width[0] * x + 0.5 * (kappa[1] - kappa[0]);
+    const middle = width[0] === width[1] ? even : guess;
     biasGap(problem, kappaShift, q, x, r, middle);
     if (gapOf.slope * step < 1e-7 * gapOf.size && 2 * pullUp - gapOf.size < 1e-7 * gapOf.size)
       return saturatedBias(problem, q, x, r, middle);
@@ -270,21 +281,22 @@ function logDeficit(t1, t2) {
  * rounding over a whole interval of b. What decides is the few samples above: compare the logarithms of E[c - f].
  */
 function saturatedBias(problem, q, x, r, start) {
-  const { kappa, weight, alpha } = problem;
-  const s = Math.sqrt(q);
-  const width = [(weight[0] * x) / s, (weight[1] * x) / s];
-  const offset = Math.log(alpha[1] / alpha[0]);
+  const { kappa, weight, alpha, width } = problem;
+  const s = [0, 1].map((k) => Math.sqrt(width[k] * q));
+  const band = [0, 1].map((k) => (weight[k] * width[k] * x) / s[k]);
+  const offset = Math.log(alpha[1] / alpha[0]) + 0.5 * Math.log(width[0] / width[1]); // E[c - f] has a factor s/x
   let b = start;
   let lo = -Infinity;
   let hi = Infinity;
   for (let n = 0; n < 200; n++) {
-    const above = (kappa[0] - 0.5 * r + b) / s;
-    const below = (kappa[1] - 0.5 * r - b) / s;
-    const gap = offset + logDeficit(below - width[1], below) - logDeficit(above - width[0], above);
+    const above = (kappa[0] - 0.5 * r + b) / s[0];
+    const below = (kappa[1] - 0.5 * r - b) / s[1];
+    const gap = offset + logDeficit(below - band[1], below) - logDeficit(above - band[0], above);
     if (gap > 0) hi = b;
     else lo = b;
-    const next = b - (gap * s) / (Math.abs(above - width[0]) + Math.abs(below - width[1]) + 1);
-    if (Math.abs(next - b) <= 1e-15 * (Math.abs(b) + s)) return next;
+    const slope = (Math.abs(above - band[0]) + 0.5) / s[0] + (Math.abs(below - band[1]) + 0.5) / s[1];
+    const next = b - gap / slope;
+    if (Math.abs(next - b) <= 1e-15 * (Math.abs(b) + s[0] + s[1])) return next;
     b = lo < next && next < hi ? next : 0.5 * (lo + hi);
   }
   return b;

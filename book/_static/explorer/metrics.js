@@ -131,6 +131,80 @@ export class Metrics {
   }
 }
 
+/** Metrics of scores N(±r/2 - b, q±), whose variance differs between the classes. The threshold is its own variable. */
+export class WidthMetrics {
+  /**
+   * @param {number} qPos variance of the score of a positive
+   * @param {number} qNeg and of a negative
+   * @param {number} r distance between the class means
+   * @param {number} b bias
+   */
+  constructor(qPos, qNeg, r, b) {
+    Object.assign(this, { qPos, qNeg, r, b });
+  }
+
+  /** Of a {@link import("./solver.js").Solution} of a {@link import("./solver.js").Point}. */
+  static of({ variance, r, b }, { widthPos = 1, widthNeg = 1 }) {
+    return new WidthMetrics(widthPos * variance, widthNeg * variance, r, b);
+  }
+
+  /** How many deviations the mean of a class lies above the threshold; a tie counts half. */
+  z(label, threshold = 0) {
+    const q = label > 0 ? this.qPos : this.qNeg;
+    const gap = label * 0.5 * this.r - this.b - threshold;
+    return q === 0 && gap === 0 ? 0 : gap / Math.sqrt(q);
+  }
+
+  density(delta, label) {
+    return pdf(this.z(label, delta)) / Math.sqrt(label > 0 ? this.qPos : this.qNeg);
+  }
+
+  tpr(threshold = 0) {
+    return cdf(this.z(1, threshold));
+  }
+
+  tnr(threshold = 0) {
+    return cdf(-this.z(-1, threshold));
+  }
+
+  /** Balanced accuracy. */
+  ba(threshold = 0) {
+    return 0.5 * (this.tpr(threshold) + this.tnr(threshold));
+  }
+
+  /** Area under the ROC curve, P(Δ⁺ > Δ⁻). */
+  auc() {
+    return this.qPos + this.qNeg === 0 && this.r === 0 ? 0.5 : cdf(this.r / Math.sqrt(this.qPos + this.qNeg));
+  }
+
+  /** Midway between the class means. */
+  midway() {
+    return -this.b;
+  }
+
+  /**
+   * Threshold of the highest balanced accuracy: where the density of the positives rises above that of the negatives. With
+   * u counted from midway, a u² - 2h u + c = 0; one of its roots is where they cross in that sense, and there always is one.
+   */
+  bestThreshold() {
+    const { qPos, qNeg, r, b } = this;
+    if (!(qPos > 0 && qNeg > 0)) return Infinity;
+    if (qPos === qNeg) return r < 0 ? Infinity : -b;
+    const a = 1 / qPos - 1 / qNeg;
+    const h = 0.5 * r * (1 / qPos + 1 / qNeg);
+    const log = Math.log(qPos / qNeg);
+    const c = 0.25 * r * r * a + log;
+    const root = Math.sqrt((r * r) / (qPos * qNeg) - a * log); // no digits are lost: -a·log is never negative
+    return (h >= 0 ? c / (h + root) : (h - root) / a) - b;
+  }
+
+  /** Balanced accuracy there. */
+  bestBa() {
+    const best = this.bestThreshold();
+    return best === Infinity ? 0.5 : this.ba(best);
+  }
+}
+
 const OF = {
   ba: (m) => m.ba(),
   acc: (m, phi) => m.acc(phi),

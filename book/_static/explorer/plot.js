@@ -19,9 +19,18 @@ export function show(value, digits = 4) {
   return text.replaceAll("-", "−");
 }
 
-/** A value between 0 and 1, or a quantity of order one, to so many decimals. */
-export const fixed = (value, decimals = 3) =>
-  Number.isFinite(value) ? value.toFixed(decimals).replace("-", "−") : show(value);
+/** Below this a number of order one is rounding, and counts as 0. */
+const NOTHING = 1e-12;
+
+/** A value between 0 and 1, or a quantity of order one, to so many decimals; a bound where these would all be 0. */
+export function fixed(value, decimals = 3) {
+  if (!Number.isFinite(value)) return show(value);
+  const text = value.toFixed(decimals);
+  if (Number(text) !== 0) return text.replace("-", "−");
+  if (Math.abs(value) < NOTHING || decimals < 3) return (0).toFixed(decimals);
+  const least = (10 ** -decimals).toFixed(decimals);
+  return value > 0 ? `< ${least}` : `> −${least}`;
+}
 
 /** Round numbers that divide an interval into about n parts. */
 function roundTicks(min, max, n) {

@@ -43,7 +43,7 @@ const NOTHING = Object.freeze({
 
 /** Order parameters, hats, training loss and error of a solution. */
 function report(problem, spectrum, phase, y) {
-  const { alpha, weight } = problem;
+  const { alpha, weight, width } = problem;
   const weighted = [alpha[0] * weight[0], alpha[1] * weight[1]];
   const all = weighted[0] + weighted[1];
   if (phase === COLLAPSED) {
@@ -73,10 +73,11 @@ function report(problem, spectrum, phase, y) {
   if (phase === UNSAT) {
     for (let k = 0; k < 2; k++) {
       const mu = 0.5 * r - (1 - 2 * k) * b;
-      trainLoss += (alpha[k] * meanLoss(problem.kappa[k], weight[k], x, mu, q)) / all;
+      const [xk, qk] = [width[k] * x, width[k] * q];
+      trainLoss += (alpha[k] * meanLoss(problem.kappa[k], weight[k], xk, mu, qk)) / all;
       // u < 0 exactly where u0 < -x f(u = 0)
-      const edge = problem.kappa[k] >= 0 ? -x * weight[k] : 0;
-      trainError += (weighted[k] * cdf((edge - mu) / Math.sqrt(q))) / all;
+      const edge = problem.kappa[k] >= 0 ? -xk * weight[k] : 0;
+      trainError += (weighted[k] * cdf((edge - mu) / Math.sqrt(qk))) / all;
     }
   }
   return { q, r, b, x, kHat, xHat: hats[0], qHat: hats[1], rHat: hats[2], trainLoss, trainError };
@@ -91,10 +92,13 @@ function report(problem, spectrum, phase, y) {
  * @property {number} [lam] ridge of the SVM
  * @property {number} [weightPos] factors on the loss of each class: class weights, or multiplicities of oversampling
  * @property {number} [weightNeg]
+ * @property {number} [widthPos] covariance of each class in units of that of the moments, 1 by default
+ * @property {number} [widthNeg]
  * @property {boolean} [fitBias]
  *
  * @typedef {object} Solution
- * @property {number} q variance of the score within a class (in SAT, overlap of two typical solutions)
+ * @property {number} q variance of the score within a class (in SAT, overlap of two typical solutions); where classes
+ *   differ in width it is that of a class of width 1, and so are x and the variance
  * @property {number} r distance between the class means of the score
  * @property {number} b bias
  * @property {number} x susceptibility; the spread w of the solutions in SAT
@@ -117,13 +121,14 @@ export function walker(moments, tol = 1e-10, even = false) {
   let [warm, before] = [-1, -1];
   return (point) => {
     const { alphaPos, alphaNeg, kappa = 1, model = "perceptron", lam = 0 } = point;
-    const { weightPos = 1, weightNeg = 1, fitBias = true } = point;
+    const { weightPos = 1, weightNeg = 1, widthPos = 1, widthNeg = 1, fitBias = true } = point;
     const problem = {
       mode: model === "svm" ? RIDGE : UNSAT,
       loss: HINGE,
       kappa: [kappa, kappa],
       alpha: [alphaPos, alphaNeg],
       weight: [weightPos, weightNeg],
+      width: [widthPos, widthNeg],
       norm: moments.Q,
       ridge: lam,
       fitBias,
@@ -163,7 +168,8 @@ export function criticalMargins(moments, sizes, tol = 1e-12) {
   const y = new Float64Array(5);
   let warm = false;
   return sizes.map((alpha) => {
-    const problem = { mode: EDGE, loss: HINGE, kappa: [0, 0], alpha, weight: [1, 1], norm: Q, ridge: 0, fitBias: true };
+    const rest = { weight: [1, 1], width: [1, 1], norm: Q, ridge: 0, fitBias: true };
+    const problem = { mode: EDGE, loss: HINGE, kappa: [0, 0], alpha, ...rest };
     warm = solveEdge(problem, spectrum, tol, y, warm) <= tol;
     if (unseen) return warm ? Math.max(y[LOG_X], 0) : NaN;
     if (spectrum.lam[0] > 0) return warm ? y[LOG_X] : NaN;
@@ -183,7 +189,8 @@ export function vanishingMultipliers(moments, sizes, tol = 1e-10) {
   const y = new Float64Array(5);
   let warm = false;
   return sizes.map((alpha) => {
-    const problem = { alpha, weight: [1, 1], kappa: [1, 1], norm: moments.Q, ridge: 0, fitBias: true };
+    const rest = { weight: [1, 1], width: [1, 1], norm: moments.Q, ridge: 0, fitBias: true };
+    const problem = { alpha, kappa: [1, 1], ...rest };
     const { residual, kHat } = solveVanishing(problem, moments.spectrum, tol, y, warm);
     warm = residual <= tol && alpha[0] !== alpha[1];
     return residual <= tol ? kHat : NaN;

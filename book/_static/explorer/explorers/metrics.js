@@ -5,7 +5,7 @@
 import { METRICS, Metrics } from "../metrics.js";
 import { fixed } from "../plot.js";
 import { solve, sweep } from "../solver.js";
-import { dataChoice, kappaSlider, linspace, momentsOf, satBands, stretchSlider, valuesOf } from "./shared.js";
+import { dataChoice, heightOf, kappaSlider, linspace, momentsOf, satBands, stretchSlider, valuesOf } from "./shared.js";
 
 const COLORS = {
   ba: "vermillion",
@@ -74,7 +74,6 @@ export default {
       max: 0.99,
       step: 0.01,
       when: (s) => !s.same,
-      format: (v) => fixed(v, 2),
     },
     { key: "shown", kind: "flags", label: "Metrics", options: Object.entries(METRICS).map(([k, m]) => [k, m.name]) },
     {
@@ -85,10 +84,9 @@ export default {
       min: 0.02,
       max: 0.98,
       step: 0.01,
-      format: (v) => fixed(v, 2),
     },
   ],
-  plots: [{ name: "curves", height: 300 }],
+  plots: [{ name: "curves", height: heightOf(300, 190) }],
 
   compute(state, data) {
     const moments = momentsOf(data, state);

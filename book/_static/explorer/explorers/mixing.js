@@ -8,6 +8,7 @@ import { solve, sweep } from "../solver.js";
 import { balanced, bestMixing, multiplicity } from "../strategies.js";
 import {
   dataChoice,
+  heightOf,
   kappaSlider,
   linspace,
   momentsOf,
@@ -48,10 +49,10 @@ export default {
       min: 0,
       max: 1,
       step: 0.01,
-      format: (v) => `${Math.round(100 * v)} %`,
+      unit: "%",
     },
   ],
-  plots: [{ name: "curve", height: 300 }],
+  plots: [{ name: "curve", height: heightOf(300, 170) }],
 
   compute(state, data) {
     const moments = momentsOf(data, state);

@@ -5,7 +5,7 @@
 import { METRICS, Metrics } from "../metrics.js";
 import { fixed } from "../plot.js";
 import { solve } from "../solver.js";
-import { dataChoice, kappaSlider, linspace, momentsOf, sizeSlider, stretchSlider } from "./shared.js";
+import { dataChoice, heightOf, kappaSlider, linspace, momentsOf, sizeSlider, stretchSlider } from "./shared.js";
 
 const byHand = (s) => s.source === "hand";
 const trained = (s) => s.source === "trained";
@@ -42,7 +42,6 @@ export default {
       max: 6,
       step: 0.05,
       when: byHand,
-      format: (v) => fixed(v, 2),
     },
     {
       key: "b",
@@ -53,7 +52,6 @@ export default {
       max: 4,
       step: 0.05,
       when: byHand,
-      format: (v) => fixed(v, 2),
     },
     {
       key: "threshold",
@@ -63,7 +61,6 @@ export default {
       min: -6,
       max: 6,
       step: 0.05,
-      format: (v) => fixed(v, 2),
     },
     {
       key: "phi",
@@ -73,11 +70,10 @@ export default {
       min: 0.01,
       max: 0.99,
       step: 0.01,
-      format: (v) => fixed(v, 2),
     },
   ],
   plots: [
-    { name: "bells", height: 210 },
+    { name: "bells", height: heightOf(210, 170) },
     { name: "roc", height: (w) => Math.min(w, 300) - 62 },
     { name: "prc", height: (w) => Math.min(w, 300) - 62 },
   ],

@@ -33,7 +33,7 @@ export const stretchSlider = (when) => ({
   max: 4,
   log: true,
   when,
-  format: (v) => `× ${v}`,
+  unit: "×",
 });
 
 export const sizeSlider = (key, label, symbol, when) => ({
@@ -58,6 +58,26 @@ export function momentsOf(moments, { data, stretch }) {
   }
   return kept.get(key);
 }
+
+/** Margins that the book draws, each with its colour in every figure, as rbal.plotting.margin_color has it. */
+const MARGIN_COLORS = [
+  [0.3, "orange"],
+  [0.5, "sky"],
+  [1, "blue"],
+  [1.5, "green"],
+  [2, "purple"],
+  [4, "vermillion"],
+];
+
+/** Colour of a margin: that of the nearest, in ratio, of those that the book draws. */
+export function marginColor(kappa) {
+  if (kappa <= 0) return "text";
+  const off = MARGIN_COLORS.map(([known]) => Math.abs(Math.log(kappa / known)));
+  return MARGIN_COLORS[off.indexOf(Math.min(...off))][1];
+}
+
+/** Height of a plot: less on a phone, where the knobs below it are to stay in view. */
+export const heightOf = (wide, narrow) => (width) => (width < 420 ? narrow : wide);
 
 /** n numbers from a to b, both included. */
 export const linspace = (a, b, n) => Array.from({ length: n }, (_, k) => a + ((b - a) * k) / (n - 1));

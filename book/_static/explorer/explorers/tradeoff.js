@@ -4,13 +4,15 @@
  */
 import { Metrics } from "../metrics.js";
 import { fixed, show } from "../plot.js";
-import { solve, sweep } from "../solver.js";
+import { walker } from "../solver.js";
 import { NARROWEST, tradeoffWindow } from "../strategies.js";
 import {
   dataChoice,
   geomspace,
+  heightOf,
   kappaSlider,
   linspace,
+  marginColor,
   momentsOf,
   satBands,
   sizeSlider,
@@ -19,6 +21,7 @@ import {
 } from "./shared.js";
 
 const N = 200;
+const FEW = 49;
 const MARGINS = geomspace(0.05, 20, 25);
 const point = (state, rho, kappa = state.kappa) => ({
   alphaPos: state.alpha_pos,
@@ -26,10 +29,54 @@ const point = (state, rho, kappa = state.kappa) => ({
   kappa,
 });
 
+const curvesOf = (rho, solutions) => ({
+  rho,
+  solutions,
+  ba: valuesOf(solutions, (s) => Metrics.of(s).ba()),
+  best: valuesOf(solutions, (s) => Metrics.of(s).bestBa()),
+});
+
+/**
+ * Solutions at shares of negatives, from the largest down: a walk from sets that are not separable into those that are
+ * is many times quicker than one the other way. A generator, which yields every few points and returns the solutions.
+ */
+function* walk(moments, state, rho, kappa) {
+  const next = walker(moments, undefined, true);
+  const order = rho.map((_, k) => k).sort((i, j) => rho[j] - rho[i]);
+  const solutions = new Array(rho.length);
+  for (const [done, k] of order.entries()) {
+    solutions[k] = next(point(state, rho[k], kappa));
+    if (done % 10 === 9) yield;
+  }
+  return solutions;
+}
+
+/** What a generator returns, at once. */
+function finish(generator) {
+  let step = generator.next();
+  while (!step.done) step = generator.next();
+  return step.value;
+}
+
+/** The window as it is read off a curve, to about 0.001, or null where the curve is too coarse for that. */
+function windowOf(rho, ba) {
+  const middle = (rho.length - 1) / 2;
+  const half = 0.5 + 0.5 * (ba[middle] - 0.5);
+  const edges = [-1, 1].map((side) => {
+    let k = middle;
+    while (rho[k + side] !== undefined && ba[k] >= half) k += side;
+    if (Math.abs(k - middle) < 4) return NaN;
+    if (!(ba[k] < half)) return rho[k]; // it reaches beyond the curve
+    return rho[k] + ((rho[k - side] - rho[k]) * (half - ba[k])) / (ba[k - side] - ba[k]);
+  });
+  const [low, high] = edges;
+  return high > low ? { low, high, width: high - low, peak: ba[middle], resolved: true, rough: true } : null;
+}
+
 // Peak and width over all margins, for the last data and size: they do not depend on the margin at hand.
 let windows = { key: "", curve: [] };
 /** Width of a window, or the bound below which it is not resolved. */
-const widthOf = (window) => (window.resolved ? show(window.width, 4) : `< ${show(NARROWEST)}`);
+const widthOf = (window) => (window.resolved ? show(window.width, window.rough ? 2 : 4) : `< ${show(NARROWEST)}`);
 const keyOf = (state) => [state.data, state.stretch, state.alpha_pos].join(" ");
 
 /** @type {import("../explorer.js").Definition} */
@@ -38,7 +85,7 @@ export default {
   title: "Balance against performance",
   intro:
     "Trained on balanced data, some margin is best: for the spins, of equal variance, the largest; for features of " +
-    "unequal variance, as in all other sets, a finite one (the top of the green curve). Trained on others, a large " +
+    "unequal variance, as in all other sets, a finite one (the top of the full curve below). Trained on others, a large " +
     "margin fails. The shaded window is where more than half of what was learnt at balance is kept: drag the margin " +
     "to the right and watch it close.",
   controls: (moments) => [
@@ -54,52 +101,55 @@ export default {
       min: 0.02,
       max: 0.98,
       step: 0.01,
-      format: (v) => fixed(v, 2),
     },
   ],
   plots: [
-    { name: "curves", height: 270 },
+    { name: "curves", height: heightOf(270, 170) },
     { name: "windows", height: 120 },
   ],
 
+  /** Few points while a slider moves, so that a frame is short; the rest follows when it rests. */
   compute(state, data) {
     const moments = momentsOf(data, state);
-    const rho = linspace(0.02, 0.98, N);
-    const run = (kappa) =>
-      sweep(
-        moments,
-        rho.map((r) => point(state, r, kappa)),
-      );
-    const solutions = run(state.kappa);
-    const others = [state.kappa / 2, state.kappa * 2].map((kappa) => ({
-      kappa,
-      ba: valuesOf(run(kappa), (s) => Metrics.of(s).ba()),
-    }));
+    const rho = linspace(0.02, 0.98, FEW);
+    const solutions = finish(walk(moments, state, [...rho, state.probe]));
+    const probe = solutions.pop();
+    const curves = curvesOf(rho, solutions);
+    const rest = { kappa: state.kappa };
     return {
-      rho,
-      solutions,
-      others,
-      ba: valuesOf(solutions, (s) => Metrics.of(s).ba()),
-      best: valuesOf(solutions, (s) => Metrics.of(s).bestBa()),
-      window: tradeoffWindow(moments, state.alpha_pos, { kappa: state.kappa }),
+      ...curves,
+      probe,
+      others: [state.kappa / 2, state.kappa * 2].map((kappa) => ({ kappa, ba: [] })),
+      window: windowOf(rho, curves.ba) ?? tradeoffWindow(moments, state.alpha_pos, rest, 1e-3),
       curve: windows.key === keyOf(state) ? windows.curve : null,
-      probe: solve(moments, point(state, state.probe)),
     };
   },
 
-  /** The curve of windows takes a few hundred solutions: it follows when the sliders rest. */
-  refine(result, state, data) {
-    if (result.curve) return false;
+  *refine(result, state, data) {
     const moments = momentsOf(data, state);
-    const curve = MARGINS.map((kappa) => tradeoffWindow(moments, state.alpha_pos, { kappa }, 0.01));
-    windows = { key: keyOf(state), curve };
-    result.curve = curve;
-    return true;
+    const rho = linspace(0.02, 0.98, N);
+    const solutions = yield* walk(moments, state, rho);
+    const others = [];
+    for (const { kappa } of result.others)
+      others.push({ kappa, ba: curvesOf(rho, yield* walk(moments, state, rho, kappa)).ba });
+    const window = tradeoffWindow(moments, state.alpha_pos, { kappa: state.kappa });
+    yield;
+    let curve = result.curve;
+    if (!curve) {
+      curve = [];
+      for (const kappa of MARGINS) {
+        curve.push(tradeoffWindow(moments, state.alpha_pos, { kappa }, 0.01));
+        yield;
+      }
+      windows = { key: keyOf(state), curve };
+    }
+    Object.assign(result, curvesOf(rho, solutions), { others, window, curve });
   },
 
   draw({ rho, solutions, others, ba, best, window, curve, probe }, state, change) {
     const kappaName = (k) => `κ = ${show(k, 3)}`;
     const at = Metrics.of(probe).ba();
+    const color = marginColor(state.kappa);
     return [
       {
         summary: `Balanced accuracy against the share of negatives at margin ${state.kappa}: ${fixed(window.peak)} at balance, more than half of that gain from ${fixed(window.low)} to ${fixed(window.high)}.`,
@@ -110,17 +160,23 @@ export default {
           label: "balanced accuracy",
         },
         bands: [
-          { from: window.low, to: window.high, color: "vermillion", opacity: 0.13, name: "window" },
+          { from: window.low, to: window.high, color, opacity: 0.13, name: "window" },
           ...satBands(rho, solutions),
         ],
         rules: [{ y: 0.5 }, { x: state.probe, dash: "3 3" }],
         lines: [
-          { name: kappaName(others[0].kappa), x: rho, y: others[0].ba, color: "sky", width: 1.5 },
-          { name: kappaName(others[1].kappa), x: rho, y: others[1].ba, color: "purple", width: 1.5 },
-          { name: "moved threshold", x: rho, y: best, color: "vermillion", width: 1.5, dash: "1.5 4" },
-          { name: kappaName(state.kappa), x: rho, y: ba, color: "vermillion", width: 2.6 },
+          ...others.map(({ kappa, ba: y }, k) => ({
+            name: kappaName(kappa),
+            x: y.length ? rho : [],
+            y,
+            color: marginColor(kappa),
+            width: 1.5,
+            dash: ["7 3", "7 3 2 3"][k],
+          })),
+          { name: "moved threshold", x: rho, y: best, color, width: 1.5, dash: "1.5 4" },
+          { name: kappaName(state.kappa), x: rho, y: ba, color, width: 2.6 },
         ],
-        points: [{ x: state.probe, y: at, color: "vermillion" }],
+        points: [{ x: state.probe, y: at, color }],
         pick: (x) => change({ probe: Math.min(Math.max(Math.round(x * 100) / 100, 0.02), 0.98) }),
       },
       {
@@ -129,12 +185,18 @@ export default {
         y: { min: 0, max: 1, label: "the trade-off", ticks: [0, 0.5, 1] },
         rules: [{ x: state.kappa, dash: "3 3" }],
         lines: [
-          { name: "BA at balance", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].peak), color: "green" },
-          { name: "width W of the window", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].width), color: "blue" },
+          { name: "BA at balance", x: MARGINS, y: MARGINS.map((_, k) => curve?.[k].peak), color: "text" },
+          {
+            name: "width W of the window",
+            x: MARGINS,
+            y: MARGINS.map((_, k) => curve?.[k].width),
+            color: "text",
+            dash: "6 3",
+          },
         ],
         points: [
-          { x: state.kappa, y: window.peak, color: "green" },
-          { x: state.kappa, y: window.width, color: "blue" },
+          { x: state.kappa, y: window.peak, color },
+          { x: state.kappa, y: window.width, color },
         ],
         pick: (x) => change({ kappa: Number(x.toPrecision(3)) }),
       },
@@ -146,9 +208,9 @@ export default {
     return [
       ["BA at balance", fixed(window.peak, 4)],
       ["window W", widthOf(window)],
-      ["from ρ⁻", fixed(window.low, 4)],
-      ["to ρ⁻", fixed(window.high, 4)],
-      [`BA at ${fixed(state.probe, 2)}`, fixed(m.ba(), 4), "vermillion"],
+      ["from ρ⁻", fixed(window.low, window.rough ? 2 : 4)],
+      ["to ρ⁻", fixed(window.high, window.rough ? 2 : 4)],
+      [`BA at ${fixed(state.probe, 2)}`, fixed(m.ba(), 4), marginColor(state.kappa)],
       ["threshold moved", fixed(m.bestBa(), 4)],
       ["bias b", fixed(probe.b, 4)],
       ["phase", probe.phase],
