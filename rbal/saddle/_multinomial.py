@@ -45,8 +45,6 @@ class MultinomialSolution:
     means_error, overlaps_error : (K, T) and (K, T, T) array
         Errors of the integration in ``cluster_means`` and ``cluster_overlaps``: standard errors where points are
         quasi-random, differences of two rules otherwise.
-    confusion_error : (T, T) array
-        The same of ``metrics.confusion()``.
     converged : bool
         Whether the saddle point was found to the tolerance. Where it is False, numbers are NaN.
     residual : float
@@ -78,7 +76,7 @@ class MultinomialSolution:
 
     @cached_property
     def confusion_error(self):
-        """Error (T, T) of the confusion matrix by the integration in the saddle point."""
+        """Error (T, T) of ``metrics.confusion()`` by the integration in the saddle point."""
         return _error(np.stack([self._metrics(*one).confusion() for one in self._sets]), self.means.shape[0])
 
     def _metrics(self, means, overlaps):
