@@ -72,7 +72,7 @@ class Mixture:
         # there are different ones up to a factor, with the index and the factor of each cluster.
         self._centres = centres
         self._covs, self._shape, self._width = covs
-        # Of rows: how many, how far shrunk; and they themselves, centred and scaled, with how covariances are made of them.
+        # Of rows: how many, how far shrunk; the rows themselves, centred and scaled, and how covariances mix theirs.
         self.counts = self.intensity = self._sampled = None
 
     def __repr__(self):
