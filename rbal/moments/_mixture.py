@@ -64,8 +64,6 @@ class Mixture:
         How far the covariance of each cluster was drawn to the pooled one, from 0 to 1, (K,), if it was.
     """
 
-    counts = intensity = _sampled = None
-
     def __init__(self, *, L, Q, means, centres, covs, clusters):
         self.L, self.Q, self.means = L, Q, means
         self.labels, self.shares, self.positive = clusters
@@ -74,6 +72,8 @@ class Mixture:
         # there are different ones up to a factor, with the index and the factor of each cluster.
         self._centres = centres
         self._covs, self._shape, self._width = covs
+        # Of rows: how many, how far shrunk; the rows themselves, centred and scaled, and how covariances mix theirs.
+        self.counts = self.intensity = self._sampled = None
 
     def __repr__(self):
         K, D = self._centres.shape

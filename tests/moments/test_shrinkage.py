@@ -110,7 +110,7 @@ def test_nothing_is_lost_against_pooled(kind):
                 found = rbal.Mixture.from_data(X, y, covariance=covariance, positive=1).debiased()
                 errors.append(abs(rbal.solve(found, **SVM).metrics.ba() - exact))
         loss = np.subtract(off["shrunk"], off["shared"])
-        assert loss.mean() < 0.002 + 3.0 * loss.std(ddof=1) / np.sqrt(5)
+        assert loss.mean() < 0.002 + 5.0 * loss.std(ddof=1) / np.sqrt(5)
         if kind == "widths":  # the first rows show that one class is wider
             assert np.mean(off["shrunk"]) < np.mean(off["shared"]) - 0.005
 
