@@ -4,7 +4,7 @@ import argparse
 import inspect
 from importlib import import_module
 
-STUDIES = {"sampling": "_sampling", "log_z": "_log_z", "tables": "tables", "deep": "_deep"}
+STUDIES = {"sampling": "_sampling", "log_z": "_log_z", "tables": "tables", "deep": "_deep", "kernels": "_kernels"}
 
 
 def main(arguments=None):
