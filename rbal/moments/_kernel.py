@@ -162,7 +162,11 @@ def labelled(y, n, positive=None):
         raise ValueError(f"y must have one label for each of {n} rows, got shape {y.shape}")
     if y.dtype.kind == "f" and np.isnan(y).any():
         raise ValueError("y must hold no NaN")
-    labels, counts = np.unique(y, return_counts=True)
+    try:
+        labels, counts = np.unique(y, return_counts=True)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in y.tolist()}))
+        raise TypeError(f"y must hold labels of one kind, got {kinds}") from None
     if len(labels) != 2:
         raise ValueError(f"y must hold two classes, got {len(labels)}")
     if positive is None:

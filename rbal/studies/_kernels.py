@@ -80,9 +80,9 @@ def errors(table, by=("C", "remedy")):
     Returns
     -------
     DataFrame
-        ``size``: mean over tables of the absolute error; ``bias``: mean error; ``tables``: their number; ``held``: share
-        of the intervals that hold what was trained, on average over the folds of the table, within two standard errors
-        of that average.
+        ``size``: mean over tables of the absolute error; ``bias``: mean error; ``tables``: their number; ``held``:
+        share of the intervals that hold what was trained, on average over the folds of the table, within two standard
+        errors of that average.
     """
     by = list(by)
     parts = table.groupby([*by, "table"])

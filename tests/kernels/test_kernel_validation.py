@@ -171,7 +171,7 @@ def test_least_squares_in_high_dimension(p, ridge):
 
 @pytest.mark.slow
 def test_intervals_hold_what_is_true():
-    """Nine in ten intervals from Gram matrices hold the prediction from the true moments, on classes that are Gaussian."""
+    """Of Gaussian classes, nine in ten intervals from Gram matrices hold the prediction from the true moments."""
     D, n_pos, n_neg, C = 200, 40, 110, 1.0
     lam = np.arange(1, D + 1) ** -0.8
     shift = np.where(np.arange(D) % 3 == 0, 0.35, 0.0) * np.sqrt(lam)
