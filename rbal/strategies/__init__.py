@@ -14,10 +14,11 @@ from ._classifier import BestClassifier, best_classifier
 from ._compare import compare
 from ._mixing import BestMixing, balanced, best_mixing, imbalanced, mix
 from ._records import REMEDIES, Remedy, register
+from ._widths import own_widths
 from ._window import Window, window
 
 __all__ = [
     "ADJUSTMENTS", "REMEDIES", "Adjustment", "Bagging", "BestAdjustment", "BestClassifier", "BestMixing", "Change",
     "Remedy", "Window", "adjust", "bagging", "balanced", "best_adjustment", "best_classifier", "best_mixing", "compare",
-    "imbalanced", "mix", "register", "register_adjustment", "window",
+    "imbalanced", "mix", "own_widths", "register", "register_adjustment", "window",
 ]  # fmt: skip

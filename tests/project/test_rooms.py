@@ -46,7 +46,7 @@ PUBLIC = {
     "solve_ovr sweep",
     "samplers": "LikelihoodInformedSampler RBMSMOTE RandomMixSampler",
     "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Remedy "
-    "adjust bagging balanced best_adjustment best_classifier best_mixing compare imbalanced mix register "
+    "adjust bagging balanced best_adjustment best_classifier best_mixing compare imbalanced mix own_widths register "
     "register_adjustment window",
     "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
     "studies.tables": "centre covered holds listed load measured model_error regrets remedies versus",
