@@ -6,8 +6,7 @@ and tested on the rest. Rows, folds and coding of the columns are
 those of the study on tables, so that ``tables/measured.csv`` and ``tables/foreseen.csv`` have the linear machines on
 the same folds. Tables that judge are not looked at.
 
-How it runs: ``PYTHONPATH=FOLDER python -m rbal.studies kernels``, five minutes of one core, where FOLDER holds the
-tables (``make study-tables`` puts them into ``_build/tables``).
+How it runs: ``make study-kernels`` fetches the tables and runs everything, ten minutes of one core.
 How it resumes: every fold is kept in a store as it comes, and is not computed again.
 Where it is stored: ``kernels.csv``, one row a table, fold, C and remedy.
 """

@@ -83,7 +83,7 @@ def spiked_moments():
 @pytest.mark.parametrize("remedy", ["as is", "class weights"])
 def test_quadratic_labels_of_spiked_covariates(remedy):
     """Machines with the kernel (x·x')² do what the known spectrum says, and Gram matrices say the same."""
-    rng, C = np.random.default_rng(21), 0.01
+    rng, C = np.random.default_rng(21), 0.001
     G = rng.normal(size=(SPIKED, SPIKED))
     B = G + G.T
     B -= np.trace(B) / SPIKED * np.eye(SPIKED)
@@ -120,8 +120,8 @@ def rings(rng, n_pos, n_neg, D=20):
     return on_sphere(y.size, D, rng) * radius[:, None], y
 
 
-@pytest.mark.parametrize("classes", [xor, rings])
-def test_classes_around_one_centre(classes):
+@pytest.mark.parametrize(("classes", "margin"), [(xor, 0.03), (rings, 0.05)])
+def test_classes_around_one_centre(classes, margin):
     """Nothing for a linear kernel; for RBF and wide networks as much as is foreseen."""
     rng = np.random.default_rng(22)
     T, y_test = classes(rng, 1500, 1500)
@@ -135,7 +135,8 @@ def test_classes_around_one_centre(classes):
             gaps.append((told - ba, told))
     for name, gaps in off.items():
         mean, error = np.mean(gaps, axis=0), np.std(gaps, axis=0, ddof=1) / np.sqrt(len(gaps))
-        assert abs(mean[0]) < 4.0 * error[0] + 0.03  # 0.03: clusters and radii are not Gaussian in feature space either
+        # clusters are not Gaussian in feature space either, and still less what depends on one radius
+        assert abs(mean[0]) < 4.0 * error[0] + margin
         assert (mean[1] > 0.7) == (name != "linear")
 
 
