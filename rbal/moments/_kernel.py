@@ -142,6 +142,8 @@ class KernelMoments(Moments):
         (float, float)
             Widths of the positive and of the negative class; 1 and 1 where there are no weights.
         """
+        if np.ndim(solution.b):
+            raise ValueError(f"solution must be of one point, got shape {np.shape(solution.b)}")
         if solution.phase == "COLLAPSED" or not solution.converged:
             return 1.0, 1.0
         x_hat, q_hat, s = solution.x_hat, solution.q_hat, self.sample
@@ -155,6 +157,8 @@ class KernelMoments(Moments):
             (squares @ spread - noise * nu * h**2) / (1.0 - h) ** 2
             for spread, h in ((spread, resolvent @ spread / nu) for spread in (s.spread_pos, s.spread_neg))
         )
+        if not (pos > 0.0 and neg > 0.0):  # leverages next to 1 leave nothing but rounding
+            return 1.0, 1.0
         pooled = ((s.n_pos - 1) * pos + (s.n_neg - 1) * neg) / nu
         return float(pos / pooled), float(neg / pooled)
 

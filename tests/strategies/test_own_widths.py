@@ -5,6 +5,8 @@ import pytest
 from sklearn.svm import SVC
 
 import rbal
+from rbal import kernels
+from rbal.moments._kernel import seen_at
 from rbal.strategies import REMEDIES, own_widths
 
 D, N_POS, N_NEG, C = 150, 60, 180, 0.1
@@ -62,6 +64,31 @@ def test_gaussian_classes_of_two_widths(wider):
     assert abs(mean[2] - 2.0 * np.log(wider)) < 4.0 * error[2] + 0.02 + 0.2 * abs(2.0 * np.log(wider))
 
 
+@pytest.mark.parametrize("z", [0.05, 0.5, 5.0])
+@pytest.mark.parametrize("features", [100, 400])
+def test_argument_of_a_sample(features, z):
+    """ẑ(ẑ + Ĉ)⁻¹ is z(z + C)⁻¹ on average, z/(1 + z) for C = 1."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(300, features)), np.repeat([1, -1], [100, 200])
+    sample = rbal.Moments.from_kernel(X @ X.T, y).sample
+    z_hat = seen_at(sample, z)
+    part = (z_hat / (z_hat + sample.values)).sum() + features - sample.values.size  # ẑ/ẑ where the sample has nothing
+    if z_hat > 1e-5 * sample.values[-1]:
+        assert part / features == pytest.approx(z / (1.0 + z), rel=0.02)
+    else:  # fewer rows than features: below this z the resolvents of samples are those of ẑ = 0
+        assert features > 298
+        assert part / features > z / (1.0 + z)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6])
+def test_a_narrow_kernel_and_a_large_C_do_no_harm(C):
+    X, y = drawn(np.random.default_rng(6), 1.5, 8, 40)
+    mom = kernels.moments(X, y, "rbf", gamma=0.1)
+    sol = own_widths(mom, mom.alpha_pos, mom.alpha_neg, lam=mom.ridge(C), **OPTIONS)
+    assert sol.converged
+    assert 0.4 < sol.metrics.ba() < 1.0
+
+
 def test_a_collapsed_machine_has_no_widths():
     X, y = drawn(np.random.default_rng(3), 1.5)
     mom = rbal.Moments.from_kernel(X @ X.T, y)
@@ -80,5 +107,8 @@ def test_bad_input():
         own_widths(mom, 0.2, 0.8, lam=0.1, rounds=0)
     with pytest.raises(ValueError, match="width_pos must be > 0, got 0"):
         mom.mixture(0.0, 1.0)
+    many = rbal.sweep(mom, 0.2, 0.8, model="svm", lam=[0.1, 0.2])
+    with pytest.raises(ValueError, match=r"solution must be of one point, got shape \(2,\)"):
+        mom.widths(many)
     with pytest.raises(NotImplementedError, match="features of a kernel have none"):
         mom.mixture().sample(3, 3)
