@@ -6,7 +6,7 @@ from .._support.validation import positive_int, real_array, seeded
 from ..moments import KernelMoments, Moments
 from ..moments._estimate import from_covariances
 from ..moments._kernel import labelled
-from ._records import bind
+from ._records import BoundKernel, bind
 
 MOST_ROWS = 4000  # of a whole Gram matrix, unless landmarks are asked for: beyond, its eigenvalues take minutes
 LANDMARKS = 1500  # that are taken then
@@ -53,7 +53,10 @@ def moments(X, y, kernel="rbf", *, positive=None, landmarks=None, random_state=0
     """
     X = real_array("X", X, 2)
     member, label = labelled(y, len(X), positive)
-    bound = kernel if hasattr(kernel, "diagonal") else bind(kernel, X, **parameters)
+    fixed = isinstance(kernel, BoundKernel)
+    if fixed and parameters:
+        raise TypeError(f"kernel has its parameters already, got {', '.join(parameters)} as well")
+    bound = kernel if fixed else bind(kernel, X, **parameters)
     given = bound.kernel.name == "precomputed"
     if landmarks is None:
         landmarks = len(X) if given or len(X) <= MOST_ROWS else LANDMARKS
@@ -85,6 +88,8 @@ def _drawn(member, m, rng):
 def _spanned(bound, X, member, landmarks):
     """Return the sample of rows X (n, D) in the span of the landmarks (m, D), and the variance outside of it."""
     values, vectors = np.linalg.eigh(bound(landmarks))
+    if values[0] < -1e-8 * values[-1]:
+        raise ValueError(f"kernel must have no negative eigenvalues, got {values[0]:g} among the landmarks")
     used = values > 1e-10 * values[-1]
     whiten = vectors[:, used] / np.sqrt(values[used])
     k = whiten.shape[1]

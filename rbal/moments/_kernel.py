@@ -8,9 +8,12 @@ them is linear. Resolvents of their covariance and of their shift follow from sc
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import brentq
 
-from .._support.validation import positive_int, real_array, unmasked
+from .._support.validation import number, positive_int, real_array, unmasked
+from ._blocks import Diagonal
 from ._estimate import ARGUMENTS, Fitter, evenly, from_products
+from ._mixture import Mixture
 from ._moments import Moments
 
 FEWEST = 2  # rows of a class, so that it has a variance
@@ -120,6 +123,62 @@ class KernelMoments(Moments):
         normals = evenly(positive_int("n", n), ARGUMENTS, np.random.default_rng(random_state))
         return [self._with_rest(spectrum) for spectrum in self._fitter.draws(normals)]
 
+    def widths(self, solution):
+        r"""Return the variance of each class along the weights of a solution, in units of the pooled one.
+
+        With few rows of a class its covariance is unknown; this one number of it is not. The weights of a saddle point
+        have the mean squares :math:`(\hat q\lambda/L + \hat r^2\Delta^2)/(\hat k + \hat x\lambda)^2` along
+        the eigenvectors of the covariance. Those of the sample stand for them, with the resolvent of the sample that is
+        the same matrix. Of a row that is part of the sample, with leverage h, this resolvent shows :math:`1 - h`, and
+        noise that is the row's own, which is taken out.
+
+        Parameters
+        ----------
+        solution : Solution
+            Of these moments, or of :meth:`mixture`.
+
+        Returns
+        -------
+        (float, float)
+            Widths of the positive and of the negative class; 1 and 1 where there are no weights.
+        """
+        if np.ndim(solution.b):
+            raise ValueError(f"solution must be of one point, got shape {np.shape(solution.b)}")
+        if solution.phase == "COLLAPSED" or not solution.converged:
+            return 1.0, 1.0
+        x_hat, q_hat, s = solution.x_hat, solution.q_hat, self.sample
+        if np.ndim(x_hat):  # one entry a class, with its own width
+            x_hat, q_hat = solution.mixture._width @ x_hat, solution.mixture._width @ q_hat
+        nu = s.n_pos + s.n_neg - 2
+        resolvent = 1.0 / (seen_at(s, solution.k_hat / x_hat) + s.values)
+        noise = q_hat / self.L
+        squares = (noise * s.values + solution.r_hat**2 * s.shift**2) * resolvent**2
+        pos, neg = (
+            (squares @ spread - noise * nu * h**2) / (1.0 - h) ** 2
+            for spread, h in ((spread, resolvent @ spread / nu) for spread in (s.spread_pos, s.spread_neg))
+        )
+        if not (pos > 0.0 and neg > 0.0):  # leverages next to 1 leave nothing but rounding
+            return 1.0, 1.0
+        pooled = ((s.n_pos - 1) * pos + (s.n_neg - 1) * neg) / nu
+        return float(pos / pooled), float(neg / pooled)
+
+    def mixture(self, width_pos=1.0, width_neg=1.0):
+        """Return two clusters whose covariances are multiples of the pooled one, for :func:`rbal.solve`.
+
+        Parameters
+        ----------
+        width_pos, width_neg : float
+
+        Returns
+        -------
+        Mixture
+        """
+        widths = (
+            number("width_pos", width_pos, 0.0, open_low=True),
+            number("width_neg", width_neg, 0.0, open_low=True),
+        )
+        return _Widths(self.spectrum, *widths)
+
     def variance(self, J):
         """Raise an error: features of a kernel have no coordinates, so that weights cannot be given."""
         raise NotImplementedError("variance needs weights in feature space, where a kernel has no coordinates")
@@ -127,6 +186,28 @@ class KernelMoments(Moments):
     def debiased(self, n_pos, n_neg, band=50):
         """Raise an error: the spectrum of kernel moments is free of this bias already."""
         raise NotImplementedError("debiased is for measured moments; the spectrum of kernel moments has no such bias")
+
+
+class _Widths(Mixture):
+    """Two classes with multiples of one covariance, known by its spectrum."""
+
+    def __init__(self, spectrum, width_pos, width_neg):
+        half = 0.5 * np.sqrt(spectrum.s)
+        centres, one = np.array([half, -half]), np.ones(2)
+        covs = [spectrum.lam], np.zeros(2, np.int64), np.array([width_pos, width_neg])
+        super().__init__(
+            L=spectrum.L, Q=spectrum.Q, means=centres, centres=centres, covs=covs, clusters=(np.array([1, -1]), one, 1)
+        )
+        self._block = Diagonal(spectrum.lam[None].copy(), spectrum.g.copy(), centres, spectrum.g_null)
+
+    @property
+    def blocks(self):
+        """What the solver sees."""
+        return self._block
+
+    def sample(self, n_pos, n_neg, random_state=None):
+        """Raise an error: features of a kernel have no coordinates."""
+        raise NotImplementedError("sample needs coordinates, and features of a kernel have none")
 
 
 def from_kernel(K, y, *, positive=None, L=None):
@@ -147,6 +228,23 @@ def from_kernel(K, y, *, positive=None, L=None):
     return KernelMoments(sample, label, (sample.n_pos, sample.n_neg))
 
 
+def seen_at(sample, z):
+    """Return the argument ẑ at which the resolvent of a sample is that of the population at z.
+
+    Where even ẑ = 0 is at a larger z, as with more features than rows, it is next to 0.
+    """
+    nu, values = sample.n_pos + sample.n_neg - 2, sample.values
+
+    def gap(log):
+        z_hat = np.exp(log)
+        return np.log(z_hat / max(1.0 - np.sum(values / (z_hat + values)) / nu, 1e-15) / z)
+
+    low, high = np.log(1e-6 * values[-1]), np.log(z)
+    if gap(min(low, high)) >= 0.0:
+        return np.exp(min(low, high))
+    return np.exp(brentq(gap, low, high, xtol=1e-6))
+
+
 def without_means(rows, member):
     """Return rows (n, …) less the mean of their class, which ``member`` (n,) tells."""
     out = np.array(rows, float)
@@ -162,7 +260,11 @@ def labelled(y, n, positive=None):
         raise ValueError(f"y must have one label for each of {n} rows, got shape {y.shape}")
     if y.dtype.kind == "f" and np.isnan(y).any():
         raise ValueError("y must hold no NaN")
-    labels, counts = np.unique(y, return_counts=True)
+    try:
+        labels, counts = np.unique(y, return_counts=True)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in y.tolist()}))
+        raise TypeError(f"y must hold labels of one kind, got {kinds}") from None
     if len(labels) != 2:
         raise ValueError(f"y must hold two classes, got {len(labels)}")
     if positive is None:

@@ -15,11 +15,12 @@ from ._compare import compare
 from ._many import ManyDesign, compare_many, design_many, logit_offsets, restore
 from ._mixing import BestMixing, balanced, best_mixing, imbalanced, mix
 from ._records import REMEDIES, Remedy, register
+from ._widths import own_widths
 from ._window import Window, window
 
 __all__ = [
     "ADJUSTMENTS", "REMEDIES", "Adjustment", "Bagging", "BestAdjustment", "BestClassifier", "BestMixing", "Change",
     "ManyDesign", "Remedy", "Window", "adjust", "bagging", "balanced", "best_adjustment", "best_classifier",
-    "best_mixing", "compare", "compare_many", "design_many", "imbalanced", "logit_offsets", "mix", "register",
-    "register_adjustment", "restore", "window",
+    "best_mixing", "compare", "compare_many", "design_many", "imbalanced", "logit_offsets", "mix", "own_widths",
+    "register", "register_adjustment", "restore", "window",
 ]  # fmt: skip

@@ -138,6 +138,9 @@ def best_classifier(
     member, label = labelled(y, len(X), positive)
     C = np.atleast_1d(in_range("C", C, 0.0, open_low=True))
     remedies = tuple(REMEDIES) if remedies is None else [one_of("remedies", name, tuple(REMEDIES)) for name in remedies]
+    for name, given in (("C", C), ("remedies", remedies)):
+        if not len(given):
+            raise ValueError(f"{name} must hold at least one candidate, got none")
     phi = member.mean() if phi_pos is None else in_range("phi_pos", phi_pos, 0.0, 1.0)
     goal = scored(metric, phi)
     machines, rows = _machines(X, kernels), []

@@ -9,6 +9,7 @@ STUDIES = {
     "log_z": "_log_z",
     "pairs": "_pairs",
     "digits": "_digits",
+    "kernels": "_kernels",
     "tables": "tables",
     "deep": "_deep",
 }

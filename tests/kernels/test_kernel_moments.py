@@ -306,6 +306,8 @@ K = X @ X.T
         (lambda: rbal.Moments.from_kernel(K, np.ones(20)), ValueError, "y must hold two classes, got 1"),
         (lambda: rbal.Moments.from_kernel(K, np.arange(20) % 3), ValueError, "y must hold two classes, got 3"),
         (lambda: rbal.Moments.from_kernel(K, np.arange(20) == 0), ValueError, "at least 2 rows of each class, got 1"),
+        (lambda: rbal.Moments.from_kernel(K, np.array([None, "a"] * 10)), TypeError, "y must hold labels of one kind"),
+        (lambda: rbal.Moments.from_kernel(K, np.where(Y > 0, np.nan, 1.0)), ValueError, "y must hold no NaN"),
         (lambda: rbal.Moments.from_kernel(K, Y, positive=7), ValueError, "positive must be one of the labels"),
         (lambda: rbal.Moments.from_kernel(K, Y, L=0), ValueError, "L must be a positive integer, got 0"),
         (lambda: rbal.Moments.from_kernel(K, Y).ridge(0.0), ValueError, "C must be > 0, got 0"),
@@ -313,6 +315,9 @@ K = X @ X.T
         (lambda: moments(X, Y, "rbf", gamma=0), ValueError, "gamma must be > 0, got 0"),
         (lambda: moments(X, Y, landmarks=2), ValueError, "landmarks must be 4 to 10, half of the rows.*got 2"),
         (lambda: moments(X, Y, landmarks=15), ValueError, "landmarks must be 4 to 10, half of the rows.*got 15"),
+        (lambda: moments(X, Y, bind("rbf", X), gamma=1.0), TypeError, "kernel has its parameters already, got gamma"),
+        (lambda: moments(X, Y, lambda A, B: np.tanh(A @ B.T - 1)), ValueError, "K must have no negative eigenvalues"),
+        (lambda: moments(X, Y, lambda A, B: -A @ B.T, landmarks=8), ValueError, "kernel must have no negative"),
         (lambda: moments(K, Y, "precomputed", landmarks=9), ValueError, "landmarks must be None for"),
     ],
 )  # fmt: skip

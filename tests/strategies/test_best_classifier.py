@@ -69,6 +69,8 @@ def test_an_error_is_made_small():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        ({"C": []}, ValueError, "C must hold at least one candidate"),
+        ({"remedies": []}, ValueError, "remedies must hold at least one candidate"),
         ({"C": 0.0}, ValueError, "C must be > 0, got 0"),
         ({"kernels": ["rbf"]}, TypeError, "kernels must be a dict"),
         ({"kernels": {"rbf": {"gamma": [-1.0]}}}, ValueError, "gamma must be > 0, got -1"),
