@@ -1,7 +1,7 @@
 """Choose what the user leaves open, by the theory and without training: the C of each remedy, and the kernel.
 
-Of candidates that are predicted all but equal the simplest is taken: C nearest to 1, the RBF width nearest to "scale",
-and the linear kernel unless the other is ahead by more than predictions err on real tables.
+Of candidates that are predicted all but equal the simplest is taken: C nearest to 1; and of kernels that differ by no
+more than predictions err on real tables, the linear one, and the RBF width nearest to "scale".
 """
 
 import warnings
@@ -169,9 +169,9 @@ def select(data, setting, wanted, random_state):
     curved = [j for j, one in enumerate(found) if one.machine.kernel != "linear"]
     best = 0
     if curved:
-        # listed from "scale" outwards, so that the first of equals is the simplest
+        # listed from "scale" outwards, so that the first of equals is the simplest; kernels do not share their errors
         top = max(value[j] for j in curved)
-        best = next(j for j in curved if value[j] >= top - NEGLIGIBLE * setting.unit)
+        best = next(j for j in curved if value[j] >= top - TRUST * setting.unit)
         if curved[0] == 1 and not value[best] - value[0] > TRUST * setting.unit:
             best = 0
     if found[best].candidates is None:
