@@ -135,6 +135,12 @@ def _add_advise(commands):
         "between them, or best, to be chosen for every remedy",
     )
     add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
+    add(
+        "--moments",
+        default="pooled",
+        choices=("pooled", "width"),
+        help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
+    )
     add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
     add("--categorical", nargs="+", default=[], metavar="COLUMN", help="columns of numbers that are categories")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
@@ -210,12 +216,13 @@ def advise(chosen):
             check_output(chosen.html, chosen.table)
         with telling_of_compilation(shown), given(chosen.table) as table:
             advice = advise_file(
-                table, chosen.label, chosen.metric, C=chosen.C, kernel=chosen.kernel, loss=chosen.loss,
-                costs=chosen.costs, positive=chosen.positive, categorical=chosen.categorical or "auto",
-                drop=chosen.drop, keep=chosen.keep, standardize=not chosen.no_standardize, sep=chosen.sep,
-                encoding=chosen.encoding, decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na,
-                check=chosen.check, folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs,
-                random_state=chosen.seed, progress=shown,
+                table, chosen.label, chosen.metric, C=chosen.C, kernel=chosen.kernel, moments=chosen.moments,
+                loss=chosen.loss, costs=chosen.costs, positive=chosen.positive,
+                categorical=chosen.categorical or "auto", drop=chosen.drop, keep=chosen.keep,
+                standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding,
+                decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na, check=chosen.check,
+                folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs, random_state=chosen.seed,
+                progress=shown,
             )  # fmt: skip
         if chosen.html:
             write(chosen.html, advice.to_html())

@@ -21,6 +21,7 @@ def advise(
     *,
     C=1.0,
     kernel="linear",
+    moments="pooled",
     loss="hinge",
     costs=None,
     positive=None,
@@ -60,6 +61,9 @@ def advise(
         predicted to be better, where the linear one is taken unless the other is ahead by more than 0.02, the error of
         predictions on real tables. The RBF kernel goes with ``loss="hinge"``, and is judged on 1,500 rows if there are
         more, which a note says.
+    moments : {"pooled", "width"}
+        Whether both classes have one covariance, or one up to a factor: the width of each class along the weights,
+        which even few rows tell.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
         Loss of the classifier: a linear SVM, the default of LinearSVC, a ridge classifier, or logistic regression.
     costs : (float, float), optional
@@ -78,7 +82,7 @@ def advise(
         Folds of the cross-validation, and how often it is repeated.
     draws : int, optional
         Draws of the moments behind the intervals, rounded up to a power of two. By default 128, or 32 for the logistic
-        loss, which has no closed forms.
+        loss, which has no closed forms, and with widths.
     level : float
         Coverage of the intervals.
     model_error : float, optional
@@ -124,9 +128,9 @@ def advise(
     class weights     0.81   0.82
     """
     _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = _draws(loss) if draws is None else draws
+    draws = _draws(loss, moments) if draws is None else draws
     counts = {"folds": folds, "repeats": repeats, "draws": draws}
-    wanted, C = _wanted(C, kernel, loss)
+    wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
@@ -143,6 +147,7 @@ def advise_file(
     *,
     C=1.0,
     kernel="linear",
+    moments="pooled",
     loss="hinge",
     costs=None,
     positive=None,
@@ -173,7 +178,7 @@ def advise_file(
         CSV file with a header, possibly compressed by gzip; or Parquet, if pyarrow is installed.
     label : str
         Column of the labels.
-    metric, C, kernel, loss, costs, positive, categorical, keep, standardize
+    metric, C, kernel, moments, loss, costs, positive, categorical, keep, standardize
         As in :func:`rbal.advise`.
     check, folds, repeats, draws, level, model_error, n_jobs, random_state
         As in :func:`rbal.advise`.
@@ -200,9 +205,9 @@ def advise_file(
     from ._reading import read
 
     _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = _draws(loss) if draws is None else draws
+    draws = _draws(loss, moments) if draws is None else draws
     counts = {"folds": folds, "repeats": repeats, "draws": draws}
-    wanted, C = _wanted(C, kernel, loss)
+    wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         data = read(
@@ -217,23 +222,25 @@ def advise_file(
     return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
 
 
-def _wanted(C, kernel, loss):
+def _wanted(C, kernel, moments, loss):
     """Return what is left open, and the C that is fixed, or with which "doing nothing" is meant."""
     one_of("kernel", kernel, ("linear", "rbf", "best"))
+    one_of("moments", moments, ("pooled", "width"))
     if kernel != "linear" and one_of("loss", loss, trained()) != "hinge":
         raise ValueError(f"loss must be 'hinge' for kernel={kernel!r}, got {loss!r}")
     if isinstance(C, str) and C == "best":
-        return Wanted("best", kernel), 1.0
+        return Wanted("best", kernel, moments), 1.0
     if isinstance(C, (str, bool)) or np.ndim(C) == 0:
-        return Wanted(None, kernel), C
+        return Wanted(None, kernel, moments), C
     if np.ndim(C) != 1 or not len(C):
         raise ValueError(f"C must be a number, a list of numbers or 'best', got shape {np.shape(C)}")
-    return Wanted(tuple(number("C", value, *C_RANGE) for value in C), kernel), 1.0
+    return Wanted(tuple(number("C", value, *C_RANGE) for value in C), kernel, moments), 1.0
 
 
-def _draws(loss):
-    """Return the default number of draws, which is smaller if each saddle point takes quadratures."""
-    return 128 if LOSSES[one_of("loss", loss, trained())].widest == np.inf else 32
+def _draws(loss, moments):
+    """Return the default number of draws, which is smaller if each saddle point takes quadratures or widths."""
+    quick = LOSSES[one_of("loss", loss, trained())].widest == np.inf and moments != "width"
+    return 128 if quick else 32
 
 
 def _strict(random_state, **switches):

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from .._support.warnings import convergence_warning
+from ..moments._estimate import Fitter, Sample
 from ..strategies import REMEDIES
 from ._remedies import Choice, Setting, Values, designs, evaluate
+from ._widths import Wide
 
 NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
 TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
@@ -28,6 +30,7 @@ class Wanted(NamedTuple):
 
     C: str | tuple | None = None  # "best", candidates, or None where it is fixed
     kernel: str = "linear"  # or "rbf", or "best"
+    moments: str = "pooled"  # or "width"
 
 
 class Machine(NamedTuple):
@@ -35,13 +38,23 @@ class Machine(NamedTuple):
 
     kernel: str
     gamma: float | None
-    fitter: object  # of the moments
-    D: int  # unit of class sizes
+    sample: Sample
+    fitter: Fitter  # of the moments
     rows: int  # that the moments are of
+
+    @classmethod
+    def of(cls, kernel, gamma, sample, rows):
+        """Return the machine of a sample."""
+        return cls(kernel, gamma, sample, Fitter(sample), rows)
 
     def setting(self, setting):
         """Return the setting of this machine."""
-        return setting._replace(kernel=self.kernel, gamma=self.gamma, D=self.D)
+        return setting._replace(kernel=self.kernel, gamma=self.gamma, D=self.sample.D)
+
+    def moments(self, kind):
+        """Return the moments: one covariance, or with a width of each class."""
+        found = self.fitter.fit()
+        return Wide(found, self.sample) if kind == "width" else found
 
 
 class Selected(NamedTuple):
@@ -183,7 +196,7 @@ def select(data, setting, wanted, random_state):
 
 def _settled(machine, setting, wanted):
     """Choose the C of each remedy for one machine, and solve it there."""
-    setting, moments, candidates = machine.setting(setting), machine.fitter.fit(), None
+    setting, moments, candidates = machine.setting(setting), machine.moments(wanted.moments), None
     if wanted.C is not None:
         setting, candidates = choose(moments, setting, wanted.C)
         value = evaluate(moments, setting).value

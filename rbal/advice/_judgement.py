@@ -9,7 +9,8 @@ from .._support.warnings import convergence_warning
 from ..moments._estimate import ARGUMENTS, evenly
 from ._choice import NEGLIGIBLE, TRUST, places, select, simplest
 from ._diagnose import notes
-from ._remedies import designs, evaluate
+from ._remedies import designs, evaluate, solve_all
+from ._widths import Wide
 
 # Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
 # distance between the classes of real tables. It is larger for few rows, since the covariance is then that of the other
@@ -26,6 +27,9 @@ def predict(data, setting, wanted, draws, level, error, random_state):
     error = model_error(min(data.n_pos, data.n_neg)) if error is None else error
     machine, moments, setting, at, candidates, best, nothing = select(data, setting, wanted, random_state)
     drawn, errors = draw(machine.fitter, draws, random_state)
+    if isinstance(moments, Wide):  # the widths are those of the estimate, whose noise is small beside the shift's
+        known = solve_all(moments, setting).widths
+        drawn = [moments._replace(spectrum=spectrum, known=known) for spectrum in drawn]
     # remedies are compared by the noise of the sample alone, since they share the error of the theory
     others = values(drawn, setting)
     apart = misjudged(drawn, error * errors) if error else drawn

@@ -5,7 +5,6 @@ from scipy.spatial.distance import pdist, squareform
 
 from ..kernels import bind
 from ..moments import Moments
-from ..moments._estimate import Fitter
 from ._choice import Machine
 from ._pipeline import coding
 
@@ -16,7 +15,7 @@ WIDTHS = (1.0, 0.25, 4.0, 1 / 16, 16.0)  # of the RBF kernel, in units of gamma=
 
 def linear(data):
     """Return the linear machine, whose moments are those of all rows."""
-    return Machine("linear", None, Fitter(data.sample), data.D, data.n_pos + data.n_neg)
+    return Machine.of("linear", None, data.sample, data.n_pos + data.n_neg)
 
 
 def rbf(data, random_state):
@@ -27,7 +26,7 @@ def rbf(data, random_state):
     for width in WIDTHS:
         gamma = float(f"{scale * width:.3g}")  # the number that is told is the one that is used
         moments = Moments.from_kernel(np.exp(-gamma * squares), y, positive=True)
-        yield Machine("rbf", gamma, Fitter(moments.sample), moments.L, len(y))
+        yield Machine.of("rbf", gamma, moments.sample, len(y))
 
 
 def subset(data, most, fewest, rng):

@@ -65,8 +65,8 @@ def curve_of_data(advice):
     setting = advice.setting._replace(
         n_pos=np.array(pos, float), n_neg=np.array(neg, float), phi=advice.setting.share, chosen=()
     )
-    value = _values(advice, advice.moments, setting)
-    others = np.stack([_values(advice, moments, setting) for moments in advice.drawn])
+    value, widths = _values(advice, advice.moments, setting)
+    others = np.stack([_values(advice, moments, setting, widths)[0] for moments in advice.drawn])
     now = np.array([0 if name == "positives" else kind.index("negatives") for name in kind])
     sign = setting.record.sign
     low, high = np.sort(sign * ends(value, others, advice.level), axis=0)
@@ -78,11 +78,13 @@ def curve_of_data(advice):
     })  # fmt: skip
 
 
-def _values(advice, moments, setting):
-    """Return the metric of the recommended remedy at sizes (n,), where more is better."""
-    m = solve_row(moments, setting, advice.best[0], choice(advice)).metrics
+def _values(advice, moments, setting, widths=None):
+    """Return the metric of the recommended remedy at sizes (n,), where more is better, and the widths if it has any."""
+    moments = moments if widths is None else moments._replace(known=widths)
+    found = solve_row(moments, setting, advice.best[0], choice(advice))
+    m = found.metrics
     cut = best_threshold(m, setting) if advice.best[1] == "moved" else 0.0
-    return np.broadcast_to(score(m, setting, cut), m.b.shape)
+    return np.broadcast_to(score(m, setting, cut), m.b.shape), getattr(found, "widths", None)
 
 
 def more_rows(advice):

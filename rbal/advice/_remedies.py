@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import Metrics
+from ..metrics import Metrics, MixtureMetrics
 from ..metrics._records import named
 from ..saddle import sweep
 from ..strategies import REMEDIES
 from ..strategies._records import kept, multiplicity
+from ._widths import Wide, solve_wide
 
 GRID = 33  # mixtures of under- and oversampling, evenly spaced in log c
 REFINEMENTS = 3  # times that the grid of thresholds closes in
@@ -104,21 +105,23 @@ def _remade(name, n_pos, n_neg, mixing):
 def solve_all(moments, setting):
     """Solve the saddle point of every design."""
     d = designs(setting)
+    return _solve(moments, setting, d, d.C)
+
+
+def _solve(moments, setting, d, C):
+    """Solve the saddle points of some designs, with one covariance or with widths."""
     # on features that are not divided by √D, scikit-learn's 1/C is λ̃ D
-    lam = 1.0 / (d.C * setting.D)
-    return sweep(
-        moments, d.n_pos / setting.D, d.n_neg / setting.D, model="svm", loss=setting.loss, lam=lam,
-        weight_pos=d.weight_pos, weight_neg=d.weight_neg,
-    )  # fmt: skip
+    options = {"lam": 1.0 / (C * setting.D), "weight_pos": d.weight_pos, "weight_neg": d.weight_neg}
+    sizes = d.n_pos / setting.D, d.n_neg / setting.D
+    if isinstance(moments, Wide):
+        return solve_wide(moments, *sizes, loss=setting.loss, **options)
+    return sweep(moments, *sizes, model="svm", loss=setting.loss, **options)
 
 
 def solve_row(moments, setting, strategy, choice):
     """Solve the saddle point of one remedy with a known C and mixing; sizes of the setting may be arrays."""
     d = _remade(strategy, np.asarray(setting.n_pos, float), np.asarray(setting.n_neg, float), choice.mixing)
-    return sweep(
-        moments, d.n_pos / setting.D, d.n_neg / setting.D, model="svm", loss=setting.loss,
-        lam=1.0 / (choice.C * setting.D), weight_pos=d.weight_pos, weight_neg=d.weight_neg,
-    )  # fmt: skip
+    return _solve(moments, setting, d, choice.C)
 
 
 def score(metrics, setting, threshold=0.0):
@@ -129,12 +132,17 @@ def score(metrics, setting, threshold=0.0):
 
 def best_threshold(metrics, setting):
     """Return the threshold at which the metric is best, by its formula or else by a grid that closes in."""
-    if setting.record.best_threshold:
+    if isinstance(metrics, MixtureMetrics):
+        mean, q = (np.atleast_2d(a)[:, None, :] for a in (metrics.mean, metrics.q))
+        wide = MixtureMetrics(mean, q, metrics.signs, metrics.shares)
+        centre, half = mean.mean(axis=-1), 0.5 * np.ptp(mean, axis=-1) + 6.0 * np.sqrt(q.max(axis=-1)) + 1e-12
+    elif setting.record.best_threshold:
         return setting.record.best_threshold(metrics, setting.share)
-    q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
-    wide = Metrics(q, r, b)
-    half = 0.5 * np.abs(r) + 6.0 * np.sqrt(q) + 1e-12
-    centre = -b
+    else:
+        q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
+        wide = Metrics(q, r, b)
+        half = 0.5 * np.abs(r) + 6.0 * np.sqrt(q) + 1e-12
+        centre = -b
     for _ in range(REFINEMENTS):
         trial = centre + half * np.linspace(-1.0, 1.0, 65)
         heights = score(wide, setting, trial)
@@ -163,5 +171,6 @@ def evaluate(moments, setting):
     cuts = [zero if kind == "trained" else best_threshold(m, setting) for kind in setting.thresholds]
     value = np.stack([np.broadcast_to(score(m, setting, cut), zero.shape) for cut in cuts])
     tpr, tnr = (np.stack([rate(cut) for cut in cuts]) for rate in (m.tpr, m.tnr))
-    spread = np.maximum(np.sqrt(m.q), np.abs(m.r))
+    width = np.sqrt(m.q.max(axis=-1) if isinstance(m, MixtureMetrics) else m.q)
+    spread = np.maximum(width, np.abs(m.r))
     return Values(value, tpr, tnr, m.auc(), solution.train_error, solution.phase == "COLLAPSED", spread)

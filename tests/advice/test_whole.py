@@ -15,6 +15,7 @@ from rbal.advice import _choice, _machines, _outlook, _report, _telling
 from rbal.advice._choice import NEGLIGIBLE, WORTH, grid
 from rbal.advice._pipeline import learner
 from rbal.advice._remedies import Choice, Setting, designs, evaluate, solve_row
+from rbal.moments._estimate import Fitter
 
 QUICK = {"draws": 8}
 
@@ -210,7 +211,7 @@ def test_a_linear_kernel_is_the_linear_machine():
     kernel = rbal.Moments.from_kernel(rows @ rows.T, member, positive=True)
     setting = Setting(40, 80, data.D, 0.1, "hinge", "ba", (1.0, 1.0))
     linear = evaluate(_machines.linear(data).fitter.fit(), setting)
-    other = evaluate(_machines.Fitter(kernel.sample).fit(), setting._replace(D=kernel.L))
+    other = evaluate(Fitter(kernel.sample).fit(), setting._replace(D=kernel.L))
     np.testing.assert_allclose(linear.value, other.value, atol=1e-6)
 
 
