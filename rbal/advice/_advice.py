@@ -52,8 +52,9 @@ class Advice:
         Coverage of the intervals.
     candidates : pandas.DataFrame or None
         If C or the kernel was left open, everything that was predicted: ``kernel``, ``gamma``, ``strategy``,
-        ``threshold``, ``C``, ``mixing`` and ``predicted``. The table then has the column ``C`` too, the best of each
-        remedy.
+        ``threshold``, ``C``, ``mixing``, ``predicted``, and whether it is ``trainable``: of a machine whose weights all
+        but vanish, or whose bias next to no sample holds, an optimiser finds another than the one that is predicted,
+        and it is not chosen. The table then has the column ``C`` too, the best of each remedy.
     nothing : float
         If C or the kernel was left open, the prediction for C = 1 (or the C that was fixed) and the data as they are;
         otherwise NaN, and the table has it in the row ("as is", "trained").

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .._support.warnings import convergence_warning
+from ..losses import LOSSES
 from ..moments._estimate import Fitter, Sample
 from ..strategies import REMEDIES
 from ._remedies import Choice, Setting, Values, designs, evaluate
@@ -20,6 +21,7 @@ NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
 TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
 WORTH = 0.005  # what another C has to be ahead of C = 1 to be worth a word
 FAINT = 0.01  # scores that differ by less than this share of the margin are noise of the optimiser
+FREE = 0.05  # share of samples beyond the margin that it takes to hold the bias of a hinge loss
 STEPS = (1.0, 2.0, 5.0)  # of a first grid of C in every decade
 FINER = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
 DECADES = {"linear": (-4, 2), "rbf": (-2, 4)}  # of C, both ends included: rows of an RBF kernel have length 1
@@ -142,11 +144,11 @@ def _rows_at(moments, setting, C):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())  # at the ends of the grid, which are then not chosen
         at = evaluate(moments, setting)
-    d = designs(setting)
+    d, loose = designs(setting), LOSSES[setting.loss].kinked & ~(at.free >= FREE)
     sign = setting.record.sign
     return {
         row: {"mixing": float(d.mixing[j]), "predicted": float(sign * at.value[k, j]), "height": float(at.value[k, j]),
-              "faint": bool(not at.spread[j] >= FAINT)}
+              "trainable": bool(at.spread[j] >= FAINT and not (row[1] == "trained" and loose[j]))}
         for row, (k, j) in places(setting, at.value).items()
     }  # fmt: skip
 
@@ -154,9 +156,11 @@ def _rows_at(moments, setting, C):
 def _rank(row):
     """Return the height of a candidate, by which it is chosen: -inf where it failed, or cannot be trained to the end.
 
-    A machine whose weights all but vanish is left where the optimiser stops, far from the one that is predicted.
+    A machine whose weights all but vanish is left where the optimiser stops, far from the one that is predicted. And
+    where all but a few samples are within the margin of a hinge loss, these few alone hold the bias of classes that
+    weigh the same, and they are the outliers of the table.
     """
-    return -np.inf if row["faint"] or np.isnan(row["height"]) else row["height"]
+    return -np.inf if not row["trainable"] or np.isnan(row["height"]) else row["height"]
 
 
 def _between(first, tops, finer):
@@ -191,7 +195,7 @@ def select(data, setting, wanted, random_state):
         return found[best]
     candidates = pd.concat([one.candidates for one in found], ignore_index=True)
     plain = _rows_at(found[0].moments, found[0].setting, setting.C)["as is", "trained"]["predicted"]
-    return found[best]._replace(candidates=candidates.drop(columns=["height", "faint"]), nothing=plain)
+    return found[best]._replace(candidates=candidates.drop(columns="height"), nothing=plain)
 
 
 def _settled(machine, setting, wanted):

@@ -9,7 +9,7 @@ from ..metrics._records import named
 from ..saddle import sweep
 from ..strategies import REMEDIES
 from ..strategies._records import kept, multiplicity
-from ._widths import Wide, solve_wide
+from ._widths import Wide, free_share, solve_wide
 
 GRID = 33  # mixtures of under- and oversampling, evenly spaced in log c
 REFINEMENTS = 3  # times that the grid of thresholds closes in
@@ -152,7 +152,7 @@ def best_threshold(metrics, setting):
 
 
 class Values(NamedTuple):
-    """Metric and rates of every design at each threshold, (thresholds, designs); the last four are (designs,)."""
+    """Metric and rates of every design at each threshold, (thresholds, designs); the last five are (designs,)."""
 
     value: np.ndarray
     tpr: np.ndarray
@@ -161,6 +161,7 @@ class Values(NamedTuple):
     train_error: np.ndarray
     collapsed: np.ndarray
     spread: np.ndarray  # by how much scores differ, in units of the margin: their width, or the distance of the classes
+    free: np.ndarray  # share of the training samples of a class, of the one with more, that are at or beyond the margin
 
 
 def evaluate(moments, setting):
@@ -173,4 +174,5 @@ def evaluate(moments, setting):
     tpr, tnr = (np.stack([rate(cut) for cut in cuts]) for rate in (m.tpr, m.tnr))
     width = np.sqrt(m.q.max(axis=-1) if isinstance(m, MixtureMetrics) else m.q)
     spread = np.maximum(width, np.abs(m.r))
-    return Values(value, tpr, tnr, m.auc(), solution.train_error, solution.phase == "COLLAPSED", spread)
+    free = solution.free if isinstance(moments, Wide) else free_share(solution)
+    return Values(value, tpr, tnr, m.auc(), solution.train_error, solution.phase == "COLLAPSED", spread, free)

@@ -9,6 +9,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
 from .._support.warnings import convergence_warning
 from ..metrics import MixtureMetrics
@@ -16,7 +17,7 @@ from ..moments import Mixture
 from ..moments._blocks import Diagonal
 from ..moments._estimate import Sample
 from ..moments._spectrum import Spectrum
-from ..saddle import solve, sweep
+from ..saddle import MixtureSolution, solve, sweep
 
 ROUNDS = 4  # of weights and widths
 SETTLED = 1e-3  # change of log w at which rounds end
@@ -43,6 +44,30 @@ class WideSolution(NamedTuple):
     train_error: np.ndarray  # (n,)
     phase: np.ndarray
     widths: np.ndarray  # (n, 2)
+    free: np.ndarray  # (n,) as of free_share
+
+
+def free_share(sol):
+    """Return the share of the training samples of a class, of the one with more, that are at or beyond the margin.
+
+    The others pull with their whole weight. If they all do, nothing holds the bias of classes that weigh the same.
+
+    Parameters
+    ----------
+    sol : Solution or MixtureSolution
+
+    Returns
+    -------
+    float or array
+    """
+    wide = isinstance(sol, MixtureSolution)
+    q, x = (np.asarray(a if wide else np.asarray(a)[..., None]) for a in (sol.q, sol.x))
+    mean = SIGNS * sol.m if wide else 0.5 * np.asarray(sol.r)[..., None] + np.zeros(2)
+    mean = mean - SIGNS * np.asarray(sol.b)[..., None]
+    edge = np.stack(np.broadcast_arrays(sol.kappa, sol.kappa_neg), axis=-1)
+    edge = edge - x * np.stack(np.broadcast_arrays(sol.weight_pos, sol.weight_neg), axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return ndtr((mean - edge) / np.sqrt(q)).max(axis=-1)
 
 
 def mixture(spectrum, widths):
@@ -114,9 +139,10 @@ def solve_wide(classes, alpha_pos, alpha_neg, *, weight_pos, weight_neg, lam, lo
         warnings.simplefilter("ignore", convergence_warning())
         found = [_settled(classes, point, loss, widths) for point, widths in zip(points, start, strict=True)]
     shape = columns[0].shape
-    mean, q, error, phase, widths = zip(*found, strict=True)
+    mean, q, error, phase, widths, free = zip(*found, strict=True)
     metrics = MixtureMetrics(np.reshape(mean, (*shape, 2)), np.reshape(q, (*shape, 2)), SIGNS, np.ones(2))
-    return WideSolution(metrics, np.reshape(error, shape), np.reshape(phase, shape), np.array(widths))
+    one_each = (np.reshape(column, shape) for column in (error, phase))
+    return WideSolution(metrics, *one_each, np.array(widths), np.reshape(free, shape))
 
 
 def _pooled(classes, points, loss):
@@ -130,7 +156,7 @@ def _pooled(classes, points, loss):
 
 
 def _settled(classes, point, loss, widths):
-    """Return means and variances of the scores (2,), training error, phase and widths of one design."""
+    """Return means and variances of the scores (2,), training error, phase, widths and free share of one design."""
     for _ in range(1 if classes.known is not None else ROUNDS):
         sol = solve(mixture(classes.spectrum, widths), **point, model="svm", loss=loss)
         used = widths
@@ -140,4 +166,4 @@ def _settled(classes, point, loss, widths):
         widths = widths_along(classes.sample, sol.k_hat, x_hat, q_hat, sol.r_hat)
         if np.abs(np.log(widths / used)).max() < SETTLED:
             break
-    return sol.m - sol.b, sol.variance, sol.train_error, sol.phase, used
+    return sol.m - sol.b, sol.variance, sol.train_error, sol.phase, used, free_share(sol)

@@ -15,6 +15,7 @@ from rbal.advice import _choice, _machines, _outlook, _report, _telling
 from rbal.advice._choice import NEGLIGIBLE, WORTH, grid
 from rbal.advice._pipeline import learner
 from rbal.advice._remedies import Choice, Setting, designs, evaluate, solve_row
+from rbal.advice._widths import free_share
 from rbal.moments._estimate import Fitter
 
 QUICK = {"draws": 8}
@@ -86,7 +87,7 @@ def test_the_best_C_of_each_remedy_is_taken(metric):
     advice = rbal.advise(*gaussian(40, 400, 60, 0.3), metric, C="best", costs=costs, **QUICK)
     sign, unit = (-1.0 if metric == "cost" else 1.0), advice.setting.unit
     for row, part in advice.candidates.groupby(["strategy", "threshold"]):
-        best = (sign * part["predicted"]).max()
+        best = (sign * part["predicted"])[part["trainable"]].max()
         taken = sign * advice.table.loc[row, "predicted"]
         lost = best - taken
         assert lost <= (WORTH if advice.table.loc[row, "C"] == 1.0 else NEGLIGIBLE) * unit + 1e-9
@@ -100,7 +101,7 @@ def test_a_tie_goes_to_one_and_then_to_what_is_nearest_to_it(monkeypatch):
 
     def at(_, setting, C):
         return {("class weights", "trained"): {"mixing": np.nan, "predicted": heights[C], "height": heights[C],
-                                               "faint": False}}  # fmt: skip
+                                               "trainable": True}}  # fmt: skip
 
     monkeypatch.setattr(_choice, "_rows_at", at)
     setting = Setting(40, 200, 40, 1.0, "hinge", "ba", (1.0, 1.0))
@@ -123,6 +124,42 @@ def test_a_machine_that_no_optimiser_finds_is_not_chosen():
     settled, found = _choice.choose(moments(), setting, (1e-7, 1.0))
     assert dict(settled.chosen)["class weights", "trained"].C == 1.0
     assert found["C"].min() == 1e-7
+
+
+def test_free_samples_are_those_that_a_machine_leaves_free():
+    """The share of samples at or beyond the margin, against dual coefficients below their bound."""
+    D, sizes, C = 40, (60, 240), 0.02
+    sol = rbal.solve(
+        moments(D), sizes[0] / D, sizes[1] / D, model="svm", lam=1 / (C * D), weight_pos=2.5, weight_neg=0.625
+    )
+    rng, y, found = np.random.default_rng(8), np.arange(sum(sizes)) < sizes[0], []
+    for _ in range(12):
+        X = rng.normal(size=(len(y), D)) + 2.0 / np.sqrt(D) * y[:, None]
+        clf = learner("hinge", C, "balanced").fit(X, y)
+        bound = np.abs(clf.dual_coef_.ravel()) > C * np.where(y[clf.support_], 2.5, 0.625) * (1.0 - 1e-6)
+        held = y[clf.support_[bound]]
+        found.append([1.0 - np.sum(held) / sizes[0], 1.0 - np.sum(~held) / sizes[1]])
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(12)
+    larger = int(np.argmax(mean))
+    assert free_share(sol) == pytest.approx(mean[larger], abs=5.0 * error[larger] + 0.01)
+
+
+def test_a_bias_that_nothing_holds_is_not_chosen():
+    """With balanced weights and all samples within the margin, the theory has a bias, and the machine has not."""
+    setting = Setting(40, 400, 40, 1.0, "hinge", "ba", (1.0, 1.0))
+    chosen = dict(_choice.choose(moments(), setting, (1e-4, 1.0))[0].chosen)
+    small = setting._replace(C=1e-4)
+    at, j = evaluate(moments(), small), designs(small).place["class weights"]
+    assert at.spread[j] > _choice.FAINT
+    assert at.free[j] < 1e-6
+    assert at.value[0, j] > evaluate(moments(), setting).value[0, j] + 0.02  # it would be the best
+    assert chosen["class weights", "trained"].C == 1.0
+    assert chosen["class weights", "moved"].C == 1e-4
+    X, y = gaussian(40, 400, 40, 2.0 / np.sqrt(40))
+    X[3] += 3.0  # the bias is that of the extreme samples
+    assert learner("hinge", 1e-4, "balanced").fit(X, y).predict(X).mean() < 0.02
+    logistic = dict(_choice.choose(moments(), setting._replace(loss="logistic"), (1e-4, 1.0))[0].chosen)
+    assert logistic["class weights", "trained"].C == 1e-4  # a smooth loss always has one
 
 
 def test_the_grid_is_round_and_refined():

@@ -43,6 +43,7 @@ def test_widths_of_one_are_one_covariance():
     np.testing.assert_allclose(alike.value[0], pooled.value[0], atol=1e-8)
     np.testing.assert_allclose(alike.value[1], pooled.value[1], atol=1e-5)  # a threshold that is searched
     np.testing.assert_allclose(alike.auc, pooled.auc, atol=1e-8)
+    np.testing.assert_allclose(alike.free, pooled.free, atol=1e-8)
     np.testing.assert_array_equal(alike.collapsed, pooled.collapsed)
 
 
