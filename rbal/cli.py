@@ -127,21 +127,7 @@ def _add_advise(commands):
     add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
     add("--metric", default="ba", choices=Names(metrics), metavar="NAME", help="what counts: %(choices)s (ba)")
     add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
-    add(
-        "--C",
-        type=ridges,
-        default=1.0,
-        help="inverse ridge, as in scikit-learn (1): a number, several with commas "
-        "between them, or best, to be chosen for every remedy",
-    )
-    add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
-    add(
-        "--moments",
-        default="pooled",
-        choices=("pooled", "width"),
-        help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
-    )
-    add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
+    _add_classifier(add)
     add("--categorical", nargs="+", default=[], metavar="COLUMN", help="columns of numbers that are categories")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     add(
@@ -173,6 +159,25 @@ def _add_advise(commands):
     add("--json", action="store_true", help="print JSON instead of text")
     add("--html", metavar="FILE", help="also write a report as one HTML page")
     add("--quiet", action="store_true", help="no progress bars, no word on what is waited for")
+
+
+def _add_classifier(add):
+    """Add the options of the classifier."""
+    add(
+        "--C",
+        type=ridges,
+        default=1.0,
+        help="inverse ridge, as in scikit-learn (1): a number, several with commas "
+        "between them, or best, to be chosen for every remedy",
+    )
+    add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
+    add(
+        "--moments",
+        default="pooled",
+        choices=("pooled", "width"),
+        help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
+    )
+    add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
 
 
 def _add_warmup(commands):

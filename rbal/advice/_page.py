@@ -362,6 +362,8 @@ FRAGMENT = """
 .rbal-advice dd { margin: 0 }
 .rbal-advice dd b { display: block; font-size: 1.2rem }
 .rbal-advice dt, .rbal-advice dd span { opacity: .75; font-size: .85rem }
+.rbal-advice th, .rbal-advice td { padding: .15rem .6rem; text-align: right }
+.rbal-advice th:first-child, .rbal-advice td:first-child { text-align: left }
 .rbal-advice tr.best { font-weight: 600 }
 """
 

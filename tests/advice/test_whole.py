@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from pages import PHONE
 from sklearn.datasets import make_circles
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import SVC
@@ -459,6 +460,15 @@ def test_report_of_the_whole(whole):
     shown = advice._repr_html_()
     assert all(part in shown for part in ('class="verdict"', "<table>"))
     assert "<script" not in shown
+
+
+def test_report_of_the_whole_on_a_phone(chromium, whole):
+    *_, advice = whole
+    view = chromium.new_page(viewport=PHONE, color_scheme="dark")
+    view.set_content(advice.to_html())
+    assert view.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert view.evaluate("document.querySelector('.verdict').getBoundingClientRect().bottom") < PHONE["height"]
+    view.close()
 
 
 def test_json_of_the_whole(whole):
