@@ -15,6 +15,9 @@ OK, BAD_INPUT, USAGE, DISAGREE, INTERRUPTED = 0, 1, 2, 3, 130
 EPILOG = """\
 examples:
   rbal advise table.csv --label sick --positive yes
+  rbal advise table.csv --label sick --C best --kernel best
+  rbal advise table.csv --label sick --C best --at-precision 0.9
+  zcat table.csv.gz | rbal advise - --label sick
   rbal advise table.csv --label sick --na -999 unknown --drop patient
   rbal advise tabelle.csv --label krank --sep ';' --decimal , --thousands .
   rbal advise table.parquet --label sick --keep year --check --html report.html
@@ -38,6 +41,28 @@ def positive(text):
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"must be an integer > 0, got {text!r}")
     return int(text)
+
+
+def ridges(text):
+    """Parse C from the command line: a number, numbers with commas between them, or the word "best"."""
+    if text == "best":
+        return text
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, numbers with commas, or best, got {text!r}") from None
+    return found if len(found) > 1 else found[0]
+
+
+def share(text):
+    """Parse a share from the command line."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0.0 < found < 1.0:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text!r}")
+    return found
 
 
 class Names:
@@ -97,13 +122,12 @@ def _add_advise(commands):
     )
     parser.set_defaults(run=advise)
     add = parser.add_argument
-    add("table", help="CSV file with a header (also .gz), or Parquet")
+    add("table", help="CSV file with a header (also .gz), or Parquet; - for a CSV on standard input")
     add("--label", required=True, metavar="COLUMN", help="column with the two labels")
     add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
     add("--metric", default="ba", choices=Names(metrics), metavar="NAME", help="what counts: %(choices)s (ba)")
     add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
-    add("--C", type=float, default=1.0, help="inverse ridge of the classifier, as in scikit-learn (1)")
-    add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
+    _add_classifier(add)
     add("--categorical", nargs="+", default=[], metavar="COLUMN", help="columns of numbers that are categories")
     add("--drop", nargs="+", default=[], metavar="COLUMN", help="columns to leave out")
     add(
@@ -125,6 +149,8 @@ def _add_advise(commands):
         metavar="WORD",
         help="words for missing values, beside NA, null, ? and their like",
     )
+    add("--at-precision", type=share, metavar="SHARE", help="also say which threshold has this precision")
+    add("--at-recall", type=share, metavar="SHARE", help="also say which threshold has this recall")
     add("--check", action="store_true", help="also train on the data, by repeated stratified cross-validation")
     add("--folds", type=int, default=5, help="of the check (5)")
     add("--repeats", type=int, default=4, help="of the check (4)")
@@ -133,6 +159,25 @@ def _add_advise(commands):
     add("--json", action="store_true", help="print JSON instead of text")
     add("--html", metavar="FILE", help="also write a report as one HTML page")
     add("--quiet", action="store_true", help="no progress bars, no word on what is waited for")
+
+
+def _add_classifier(add):
+    """Add the options of the classifier."""
+    add(
+        "--C",
+        type=ridges,
+        default=1.0,
+        help="inverse ridge, as in scikit-learn (1): a number, several with commas "
+        "between them, or best, to be chosen for every remedy",
+    )
+    add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
+    add(
+        "--moments",
+        default="pooled",
+        choices=("pooled", "width"),
+        help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
+    )
+    add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
 
 
 def _add_warmup(commands):
@@ -154,6 +199,7 @@ def _add_warmup(commands):
 def main(arguments=None):
     """Run the command and return its exit code."""
     chosen = parser().parse_args(arguments)
+    chosen.words = sys.argv[1:] if arguments is None else list(map(str, arguments))
     try:
         return chosen.run(chosen)
     except KeyboardInterrupt:
@@ -167,17 +213,18 @@ def main(arguments=None):
 def advise(chosen):
     """Run ``rbal advise`` and return its exit code."""
     from .advice import advise_file
-    from .advice._report import clean, text
+    from .advice._report import clean
 
     shown = not chosen.quiet and sys.stderr.isatty()
     try:
         if chosen.html:
             check_output(chosen.html, chosen.table)
-        with telling_of_compilation(shown):
+        with telling_of_compilation(shown), given(chosen.table) as table:
             advice = advise_file(
-                chosen.table, chosen.label, chosen.metric, C=chosen.C, loss=chosen.loss, costs=chosen.costs,
-                positive=chosen.positive, categorical=chosen.categorical or "auto", drop=chosen.drop,
-                keep=chosen.keep, standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding,
+                table, chosen.label, chosen.metric, C=chosen.C, kernel=chosen.kernel, moments=chosen.moments,
+                loss=chosen.loss, costs=chosen.costs, positive=chosen.positive,
+                categorical=chosen.categorical or "auto", drop=chosen.drop, keep=chosen.keep,
+                standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding,
                 decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na, check=chosen.check,
                 folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs, random_state=chosen.seed,
                 progress=shown,
@@ -188,8 +235,45 @@ def advise(chosen):
         message = "not enough memory: give fewer rows or columns" if isinstance(error, MemoryError) else str(error)
         print(f"rbal: {clean(' '.join(message.split()))}", file=sys.stderr)
         return BAD_INPUT
-    print(advice.to_json() if chosen.json else text(advice))
+    print(told(advice, chosen))
     return DISAGREE if advice.agrees is False else OK
+
+
+def told(advice, chosen):
+    """Return what is printed: JSON, or text with the thresholds that were asked for."""
+    from .advice import _report, _telling
+
+    asked = {"precision": chosen.at_precision, "recall": chosen.at_recall}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if chosen.json:
+        found = {f"at_{name}": _report.numbers(advice.threshold_for(**{name: v})) for name, v in asked.items()}
+        return _report.to_json(advice, **found)
+    rates = [_telling.of_rates(advice, **{name: value}) for name, value in asked.items()]
+    if not advice.whole:
+        return "\n".join([_report.text(advice), *rates])
+    path = None if chosen.table == "-" else chosen.table
+    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    command = _telling.next_command(chosen.words, advice)
+    return _telling.text(advice, path, chosen.label, command, dropped=chosen.drop, rates=rates, bold=bold)
+
+
+@contextlib.contextmanager
+def given(table):
+    """Yield the path of a table: itself or, for -, a file that holds standard input as long as the block runs."""
+    if table != "-":
+        yield table
+        return
+    import shutil
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="rbal-") as folder:
+        path = os.path.join(folder, "standard input")
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+        try:
+            yield path
+        except (ValueError, OSError) as error:
+            raise ValueError(str(error).replace(path, "standard input")) from None
 
 
 @contextlib.contextmanager

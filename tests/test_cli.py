@@ -95,6 +95,78 @@ def test_usage():
     assert run("--version").stdout.startswith("rbal ")
 
 
+# ---- the whole classifier
+
+
+def words(capsys, *arguments):
+    """What the command prints, in this process."""
+    assert cli.main([*map(str, arguments)]) == cli.OK
+    return capsys.readouterr().out
+
+
+def test_the_verdict_comes_first_and_the_next_command_last(path, capsys):
+    said = words(capsys, "advise", path, *LABEL, "--C", "best", "--at-precision", 0.9, "--at-recall", 0.8).split("\n")
+    assert said[0].startswith("Train a linear SVM, C = ")
+    assert said[1].startswith("Expect balanced accuracy 0.")
+    assert "doing nothing gives 0." in said[1]
+    assert sum(line.startswith(("At a precision of 0.9: ", "At a recall of 0.8: ")) for line in said) == 2
+    assert f"  table = pd.read_csv({str(path)!r})" in said
+    command = f"rbal advise {path} --label y --C best --at-precision 0.9 --at-recall 0.8 --check"
+    assert said[-2] == f"Next, to see whether theory and data agree: {command}"
+    assert "\x1b" not in "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "bold"),
+    [
+        (True, {}, True), (False, {}, False), (True, {"NO_COLOR": "1"}, False), (True, {"TERM": "dumb"}, False),
+        (True, {"NO_COLOR": ""}, True),
+    ],
+)  # fmt: skip
+def test_bold_is_for_terminals(path, capsys, monkeypatch, terminal, environment, bold):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    said = words(capsys, "advise", path, *LABEL, "--C", "0.1,1", "--quiet")
+    assert said.startswith("\x1b[1mTrain") == bold
+    assert ("\x1b" in said) == bold
+
+
+def test_standard_input_is_a_file(path, capsys, monkeypatch):
+    from_file = words(capsys, "advise", path, *LABEL, "--json")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert words(capsys, "advise", "-", *LABEL, "--json") == from_file
+    for nothing, says in ((b"", "standard input' is empty"), (b"a,b\n1,2\n", "no column 'y'")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(nothing)))
+        assert cli.main(["advise", "-", *LABEL]) == cli.BAD_INPUT
+        assert says in capsys.readouterr().err
+
+
+def test_json_has_a_version_and_the_thresholds(path, capsys):
+    found = json.loads(words(capsys, "advise", path, *LABEL, "--C", "best", "--json", "--at-recall", "0.9"))
+    assert found["version"] == 1
+    assert found["at_recall"]["recall"] == pytest.approx(0.9)
+    assert found["classifier"]["kernel"] == "linear"
+
+
+@pytest.mark.parametrize("options", [("--C", "some"), ("--C", "1,x"), ("--kernel", "poly"), ("--at-recall", "95")])
+def test_usage_of_the_whole(options, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["advise", "table.csv", *LABEL, *options])
+    assert stopped.value.code == cli.USAGE
+    assert options[1] in capsys.readouterr().err
+
+
+def test_what_is_fixed_is_printed_as_before(path, capsys):
+    plain = words(capsys, "advise", path, *LABEL)
+    assert plain.startswith("240 rows, 15 columns used")
+    more = words(capsys, "advise", path, *LABEL, "--at-precision", "0.9")
+    assert more.startswith(plain)
+    assert more[len(plain) :].startswith("At a precision of 0.9: threshold ")
+
+
 def test_help_names_every_exit_code():
     text = " ".join(run("advise", "--help").stdout.split())
     assert "0 advice given; 1 the table cannot be used; 2 wrong usage; 3 --check found" in text

@@ -1,154 +1,17 @@
-"""The functions that give advice, the checks of their arguments, and the Advice that they return."""
-
-from dataclasses import dataclass, field
+"""The functions that give advice, and the checks of their arguments."""
 
 import numpy as np
 
 from .._support.validation import flag, number, one_of, positive_int, seeded
 from ..losses import LOSSES, trained
 from ..metrics._records import goals, named
-from . import _page, _report, _table
+from . import _table
+from ._advice import Advice
+from ._choice import Wanted
 from ._judgement import predict, verify
 from ._remedies import Setting
 
 C_RANGE = 1e-10, 1e10  # outside, only rounding errors change
-
-
-@dataclass
-class Advice:
-    """The advice that :func:`rbal.advise` returns.
-
-    Attributes
-    ----------
-    table : pandas.DataFrame
-        One row per remedy, index (strategy, threshold). Columns: ``predicted`` value of the metric, its interval
-        ``low`` to ``high``, the standard deviation ``scatter`` due to the noise of the sample alone, how far it is
-        ``behind`` the best remedy and the standard ``error`` of that, whether it is ``as_good`` as the best within that
-        error, ``tpr``, ``tnr``, ``auc`` and ``mixing`` (NaN where nothing is sampled). After a check also ``measured``,
-        its standard error ``measured_error``, and ``expected``: the prediction at the size of the training folds, to be
-        compared with it.
-    best : (str, str)
-        Row of the recommended remedy: the simplest of those predicted to be within 0.02 of the best, the error of
-        predictions on real tables; or the best in the check, if the check contradicts the prediction.
-    metric : str
-        Name of the metric.
-    mixing, mixing_low, mixing_high : float
-        Best mixture of under- and oversampling at the trained threshold, 0 under and 1 over, and the range that is
-        within one standard error of it.
-    notes : list of str
-        What was recognised or left out when the table was read, and where the theory hardly applies.
-    confidence : {"high", "moderate", "low"}
-        Confidence in the recommendation. A check raises it one step if the mean over all remedies is within 0.03 of
-        what was expected, with an error no larger than that; lowers it one step if not; and sets it to low if it
-        disagrees.
-    agrees : bool or None
-        Whether the check agrees with the theory; None without a check.
-    offset, offset_error : float or None
-        Mean over all remedies of measured minus expected, and its standard error; None without a check.
-    curve : pandas.DataFrame
-        Predicted metric against the mixing, with its interval.
-    data : object
-        The table that was read: sizes, columns, what was imputed and dropped.
-    setting : object
-        The classifier and the metric.
-    moments : Spectrum
-        Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``.
-    level : float
-        Coverage of the intervals.
-    """
-
-    table: object
-    best: tuple
-    metric: str
-    mixing: float
-    mixing_low: float
-    mixing_high: float
-    notes: list
-    confidence: str
-    agrees: bool | None = None
-    offset: float | None = None
-    offset_error: float | None = None
-    curve: object = field(default=None, repr=False)
-    data: object = field(default=None, repr=False)
-    setting: object = field(default=None, repr=False)
-    moments: object = field(default=None, repr=False)
-    level: float = 0.9
-
-    def explain(self):
-        """Return the recommendation, its reason and its confidence, in plain words.
-
-        Returns
-        -------
-        str
-        """
-        return _report.explain(self)
-
-    def plot(self, axes=None):
-        """Draw the remedies with their intervals, and the metric against the mixing.
-
-        Parameters
-        ----------
-        axes : two matplotlib Axes, optional
-            By default those of a new figure.
-
-        Returns
-        -------
-        matplotlib Figure
-        """
-        return _report.plot(self, axes)
-
-    def sampler(self, random_state=None):
-        """Return the sampler of the recommended remedy, for a pipeline of imbalanced-learn.
-
-        If the remedy is class weights or a threshold alone, the sampler leaves the samples unchanged.
-
-        Parameters
-        ----------
-        random_state : int, RandomState instance or None
-            Seed of the draw.
-
-        Returns
-        -------
-        RandomMixSampler or FunctionSampler
-        """
-        from ._pipeline import sampler
-
-        return sampler(self.table.loc[self.best, "mixing"], random_state)
-
-    def pipeline(self, random_state=None):
-        """Return the recommended classifier, not yet fitted: coding, sampler, learner, and threshold if it is moved.
-
-        Parameters
-        ----------
-        random_state : int, RandomState instance or None
-            Seed of the sampler.
-
-        Returns
-        -------
-        estimator
-            It takes tables like the one that the advice is about.
-        """
-        from ._pipeline import pipeline
-
-        return pipeline(self, random_state)
-
-    def to_json(self):
-        """Return the whole advice as one JSON object.
-
-        Returns
-        -------
-        str
-        """
-        return _report.to_json(self)
-
-    def to_html(self):
-        """Return a report as one HTML page that needs no other files and no network.
-
-        Returns
-        -------
-        str
-        """
-        return _page.to_html(self)
 
 
 def advise(
@@ -157,6 +20,8 @@ def advise(
     metric="ba",
     *,
     C=1.0,
+    kernel="linear",
+    moments="pooled",
     loss="hinge",
     costs=None,
     positive=None,
@@ -173,7 +38,7 @@ def advise(
     random_state=0,
     progress=True,
 ):
-    """Advise what to do about the class imbalance of a table, for a linear classifier.
+    """Advise what to do about the class imbalance of a table, for a linear classifier or an SVM with an RBF kernel.
 
     Parameters
     ----------
@@ -187,8 +52,18 @@ def advise(
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
         Balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, mean cost, or
         another goal in :data:`rbal.metrics.METRICS`.
-    C : float
-        Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10.
+    C : float, list of floats or "best"
+        Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10; or those to choose from, for every
+        remedy on its own; "best" searches six decades. Of values that are predicted all but equal, the one nearest to 1
+        is taken.
+    kernel : {"linear", "rbf", "best"}
+        A linear classifier; an SVM with an RBF kernel, whose gamma is the best of five around "scale"; or whichever is
+        predicted to be better, where the linear one is taken unless the other is ahead by more than 0.02, the error of
+        predictions on real tables. The RBF kernel goes with ``loss="hinge"``, and is judged on 1,500 rows if there are
+        more, which a note says.
+    moments : {"pooled", "width"}
+        Whether both classes have one covariance, or one up to a factor: the width of each class along the weights,
+        which even few rows tell.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
         Loss of the classifier: a linear SVM, the default of LinearSVC, a ridge classifier, or logistic regression.
     costs : (float, float), optional
@@ -207,7 +82,7 @@ def advise(
         Folds of the cross-validation, and how often it is repeated.
     draws : int, optional
         Draws of the moments behind the intervals, rounded up to a power of two. By default 128, or 32 for the logistic
-        loss, which has no closed forms.
+        loss, which has no closed forms, and with widths.
     level : float
         Coverage of the intervals.
     model_error : float, optional
@@ -253,12 +128,13 @@ def advise(
     class weights     0.81   0.82
     """
     _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = _draws(loss) if draws is None else draws
+    draws = _draws(loss, moments) if draws is None else draws
     counts = {"folds": folds, "repeats": repeats, "draws": draws}
+    wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
-    advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
+    advice = Advice(**predict(data, setting, wanted, draws, level, model_error, random_state))
     if not check:
         return advice
     return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
@@ -270,6 +146,8 @@ def advise_file(
     metric="ba",
     *,
     C=1.0,
+    kernel="linear",
+    moments="pooled",
     loss="hinge",
     costs=None,
     positive=None,
@@ -300,7 +178,7 @@ def advise_file(
         CSV file with a header, possibly compressed by gzip; or Parquet, if pyarrow is installed.
     label : str
         Column of the labels.
-    metric, C, loss, costs, positive, categorical, keep, standardize
+    metric, C, kernel, moments, loss, costs, positive, categorical, keep, standardize
         As in :func:`rbal.advise`.
     check, folds, repeats, draws, level, model_error, n_jobs, random_state
         As in :func:`rbal.advise`.
@@ -327,8 +205,9 @@ def advise_file(
     from ._reading import read
 
     _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = _draws(loss) if draws is None else draws
+    draws = _draws(loss, moments) if draws is None else draws
     counts = {"folds": folds, "repeats": repeats, "draws": draws}
+    wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         data = read(
@@ -337,15 +216,31 @@ def advise_file(
             advance=lambda share: bar.update(int(100 * share) - bar.n),
         )  # fmt: skip
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
-    advice = Advice(**predict(data, setting, draws, level, model_error, random_state))
+    advice = Advice(**predict(data, setting, wanted, draws, level, model_error, random_state))
     if not check:
         return advice
     return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
 
 
-def _draws(loss):
-    """Return the default number of draws, which is smaller if each saddle point takes quadratures."""
-    return 128 if LOSSES[one_of("loss", loss, trained())].widest == np.inf else 32
+def _wanted(C, kernel, moments, loss):
+    """Return what is left open, and the C that is fixed, or with which "doing nothing" is meant."""
+    one_of("kernel", kernel, ("linear", "rbf", "best"))
+    one_of("moments", moments, ("pooled", "width"))
+    if kernel != "linear" and one_of("loss", loss, trained()) != "hinge":
+        raise ValueError(f"loss must be 'hinge' for kernel={kernel!r}, got {loss!r}")
+    if isinstance(C, str) and C == "best":
+        return Wanted("best", kernel, moments), 1.0
+    if isinstance(C, (str, bool)) or np.ndim(C) == 0:
+        return Wanted(None, kernel, moments), C
+    if np.ndim(C) != 1 or not len(C):
+        raise ValueError(f"C must be a number, a list of numbers or 'best', got shape {np.shape(C)}")
+    return Wanted(tuple(number("C", value, *C_RANGE) for value in C), kernel, moments), 1.0
+
+
+def _draws(loss, moments):
+    """Return the default number of draws, which is smaller if each saddle point takes quadratures or widths."""
+    quick = LOSSES[one_of("loss", loss, trained())].widest == np.inf and moments != "width"
+    return 128 if quick else 32
 
 
 def _strict(random_state, **switches):

@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 
 from .._support import parallel
 from ..strategies import REMEDIES
+from ._machines import subset as rows_of
 from ._pipeline import class_weight, coding, learner, sampler
 from ._threshold import best_cut, height
 
@@ -30,25 +31,16 @@ class Checked(NamedTuple):
 
 def subset(data, rng):
     """Return the rows to check on, and which are positive: all rows, or as many as the check takes."""
-    X, positive = data.rows
-    n_pos, n_neg = data.n_pos, data.n_neg
-    share = min(1.0, MOST_ROWS / (n_pos + n_neg))
-    chosen = []
-    for label, n in ((True, n_pos), (False, n_neg)):
-        members = np.flatnonzero(positive == label)
-        take = min(len(members), max(round(share * n), min(n, FEWEST)))
-        chosen.append(rng.permutation(members)[:take])
-    chosen = np.concatenate(chosen)
-    return X.iloc[chosen].reset_index(drop=True), positive[chosen]
+    return rows_of(data, MOST_ROWS, FEWEST, rng)
 
 
-def cross_validate(data, setting, mixings, *, folds, repeats, n_jobs, random_state, progress):
-    """Measure every (strategy, threshold), the keys of ``mixings``, whose values are mixings (NaN for none)."""
+def cross_validate(data, setting, machines, *, folds, repeats, n_jobs, random_state, progress):
+    """Measure every (strategy, threshold), the keys of ``machines``, whose values are mixings (NaN for none) and C."""
     rng = np.random.default_rng(random_state)
     X, y = subset(data, rng)
     folds = min(folds, int(min(y.sum(), (~y).sum())))
-    # remedies with the same mixing are the same classifier, trained once
-    at = {row: mixing if mixing == mixing else row[0] for row, mixing in mixings.items()}
+    # remedies with the same mixing and C are the same classifier, trained once
+    at = {row: (mixing if mixing == mixing else row[0], C) for row, (mixing, C) in machines.items()}
     designs = dict.fromkeys(at.values())
     splits = []
     for repeat in range(repeats):
@@ -58,7 +50,7 @@ def cross_validate(data, setting, mixings, *, folds, repeats, n_jobs, random_sta
     X = X.rename(columns=names)
     kinds = [names[n] for n in data.numeric], [names[n] for n in data.categorical], data.standardize
     work = Parallel(n_jobs=-1 if n_jobs is None else parallel.workers(n_jobs), return_as="generator")(
-        delayed(_scores)(X, y, kinds, train, test, _steps(designs, y[train], seed), (setting.loss, setting.C))
+        delayed(_scores)(X, y, kinds, train, test, _steps(designs, setting, y[train], seed))
         for _, train, test, seed in splits
     )
     scores = {design: np.empty((repeats, len(y))) for design in designs}
@@ -77,27 +69,29 @@ def cross_validate(data, setting, mixings, *, folds, repeats, n_jobs, random_sta
     return Checked(grown * y.sum(), grown * (~y).sum(), value, resampled)
 
 
-def _steps(designs, y, seed):
-    """Return the sampler and the class weights of each design, which is a mixing or the name of a remedy."""
-    steps = {}
-    for design in designs:
-        if isinstance(design, str):
-            steps[design] = sampler(np.nan), class_weight(REMEDIES[design], y.sum(), (~y).sum(), {1: True, 0: False})
+def _steps(designs, setting, y, seed):
+    """Return the sampler and the learner of each design, a mixing or the name of a remedy, and a C."""
+    steps, machine = {}, (setting.loss, setting.kernel, setting.gamma)
+    for what, C in designs:
+        draw, weights = sampler(np.nan), None
+        if isinstance(what, str):
+            weights = class_weight(REMEDIES[what], y.sum(), (~y).sum(), {1: True, 0: False})
         else:
-            steps[design] = sampler(design, seed), None
+            draw = sampler(what, seed)
+        steps[what, C] = draw, learner(machine[0], C, weights, *machine[1:])
     return steps
 
 
-def _scores(X, y, kinds, train, test, steps, classifier):
+def _scores(X, y, kinds, train, test, steps):
     """Train each design on the training rows, and return a dict from design to scores of the test rows."""
     coder = coding(*kinds)
     known, new = coder.fit_transform(X.iloc[train]), coder.transform(X.iloc[test])
     found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for design, (draw, weights) in steps.items():
+        for design, (draw, classifier) in steps.items():
             rows, labels = draw.fit_resample(known, y[train].astype(int))
-            found[design] = learner(*classifier, weights).fit(rows, labels).decision_function(new)
+            found[design] = classifier.fit(rows, labels).decision_function(new)
     return found
 
 

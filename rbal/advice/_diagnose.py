@@ -16,19 +16,21 @@ FEW_POSITIVES = 30
 
 def notes(data, at, setting, random_state=0):
     """Return two lists of sentences on how the data differ from what the theory assumes, grave ones and light ones."""
-    grave, light = _of_size(data, at, designs(setting).place["as is"])
+    grave, light = _of_size(data, at, designs(setting).place["as is"], setting.kernel)
     X, y = _sample(data, np.random.default_rng(random_state))
-    if X is not None:
-        for found in (_of_shape(X, y), _of_curvature(X, y)):
+    if X is not None and setting.kernel != "linear":
+        grave += _of_shape(np.exp(-setting.gamma * cdist(X, X, "sqeuclidean")), y)
+    elif X is not None:
+        for found in (_of_shape(_products(X), y), _of_curvature(X, y)):
             grave += found
     return grave, light
 
 
-def _of_size(data, at, plain):
+def _of_size(data, at, plain, kernel):
     """Return sentences on the sizes, and on the classifier of the unmodified data, which is design ``plain``."""
     grave, light = [], []
     rank = len(data.sample.values)
-    if rank < FEW_FEATURES:
+    if rank < FEW_FEATURES and kernel == "linear":  # features of a kernel are many
         grave.append(
             f"Only {rank} independent feature{'s' if rank > 1 else ''}: the theory is exact for many, and rough here."
         )
@@ -84,10 +86,15 @@ def _auc(scores, y):
     return value, np.sqrt(max(value * (1.0 - value), 1e-4) / min(y.sum(), (~y).sum()))
 
 
-def _of_shape(X, y):
-    """Return sentences if the scores of a linear classifier are not Gaussian or not equally wide in both classes."""
+def _products(X):
+    """Return scalar products (n, n) of rows (n, D) less their mean."""
     Z = X - X.mean(axis=0)
-    s = _ridge_scores(Z @ Z.T, y)
+    return Z @ Z.T
+
+
+def _of_shape(K, y):
+    """Return sentences if scores of the kernel K (n, n) are not Gaussian or not equally wide in both classes."""
+    s = _ridge_scores(K, y)
     pos, neg = s[y], s[~y]
     found = []
     ratio = pos.std() / max(neg.std(), 1e-12)

@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 
 from .._support.warnings import convergence_warning
-from ..moments._estimate import ARGUMENTS, Fitter, evenly
-from ..strategies import REMEDIES
+from ..moments._estimate import ARGUMENTS, evenly
+from ._choice import NEGLIGIBLE, TRUST, places, select, simplest
 from ._diagnose import notes
-from ._remedies import designs, evaluate
+from ._remedies import designs, evaluate, solve_all
+from ._widths import Wide
 
-NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
-TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
 # Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
 # distance between the classes of real tables. It is larger for few rows, since the covariance is then that of the other
 # class. With these sizes, which rbal.studies.tables.model_error finds, 90 % of the intervals hold what is measured on
@@ -23,29 +22,41 @@ SHARED = 2.0  # standard errors that the mean over all predictions may be off by
 STEPS = ("low", "moderate", "high")
 
 
-def predict(data, setting, draws, level, error, random_state):
+def predict(data, setting, wanted, draws, level, error, random_state):
     """Return the fields of an Advice that follow from the moments alone, as a dict."""
     error = model_error(min(data.n_pos, data.n_neg)) if error is None else error
-    fitter = Fitter(data.sample)
-    moments = fitter.fit()
-    at = evaluate(moments, setting)
-    if np.isnan(at.value).all():
-        other = "larger" if setting.C < 1.0 else "smaller"
-        raise ValueError(f"no saddle point converged at C={setting.C:g} and loss={setting.loss!r}: try a {other} C")
-    drawn, errors = draw(fitter, draws, random_state)
+    machine, moments, setting, at, candidates, best, nothing = select(data, setting, wanted, random_state)
+    drawn, errors = draw(machine.fitter, draws, random_state)
+    if isinstance(moments, Wide):  # the widths are those of the estimate, whose noise is small beside the shift's
+        known = solve_all(moments, setting).widths
+        drawn = [moments._replace(spectrum=spectrum, known=known) for spectrum in drawn]
     # remedies are compared by the noise of the sample alone, since they share the error of the theory
     others = values(drawn, setting)
-    wider = values(misjudged(drawn, error * errors), setting) if error else others
+    apart = misjudged(drawn, error * errors) if error else drawn
+    wider = values(apart, setting) if error else others
     interval = ends(at.value, wider, level)
     table = _summary(setting, at, others, interval)
     curve, mixing, low, high = _flatness(setting, at.value[0], others[:, 0], interval[:, 0])
     grave, light = notes(data, at, setting, random_state)
     return {
-        "table": table, "best": _simplest(table["behind"] <= TRUST * setting.unit, setting), "metric": setting.metric,
-        "mixing": mixing, "mixing_low": low, "mixing_high": high, "notes": [*data.notes, *grave, *light],
+        "table": table, "best": best, "metric": setting.metric,
+        "mixing": mixing, "mixing_low": low, "mixing_high": high,
+        "notes": [*data.notes, *_of_machine(data, machine), *grave, *light],
         "confidence": _confidence(data, setting, table, grave), "curve": curve, "data": data, "setting": setting,
-        "moments": moments, "level": level,
+        "moments": moments, "level": level, "candidates": candidates, "nothing": nothing, "drawn": apart,
+        "wanted": wanted,
     }  # fmt: skip
+
+
+def _of_machine(data, machine):
+    """Return a sentence on the rows that the moments are of, where these are not all."""
+    n = data.n_pos + data.n_neg
+    if machine.rows == n:
+        return []
+    return [
+        f"The RBF kernel was judged on {machine.rows:,} of {n:,} rows, drawn at random: class sizes are those of the "
+        "table, the statistics of the classes those of the sample."
+    ]
 
 
 def model_error(rows):
@@ -83,24 +94,14 @@ def ends(value, others, level):
     return np.stack([np.fmin(low, value), np.fmax(high, value)])
 
 
-def _places(setting, value):
-    """Return a dict from (strategy, threshold) to the indices of its threshold and of its design."""
-    d, rows = designs(setting), {}
-    for name in REMEDIES:
-        for k, kind in enumerate(setting.thresholds):
-            best = d.mixed.start + int(np.argmax(np.nan_to_num(value[k, d.mixed], nan=-np.inf)))
-            rows[name, kind] = (k, d.place.get(name, best))
-    return rows
-
-
 def _summary(setting, at, others, interval):
     """Return the table of all remedies, indexed by (strategy, threshold)."""
     d = designs(setting)
-    places = _places(setting, at.value)
+    rows_at = places(setting, at.value)
     sign = setting.record.sign
-    top = max(places.values(), key=lambda place: np.nan_to_num(at.value[place], nan=-np.inf))
+    top = max(rows_at.values(), key=lambda place: np.nan_to_num(at.value[place], nan=-np.inf))
     rows = {}
-    for name, (k, j) in places.items():
+    for name, (k, j) in rows_at.items():
         behind, error = at.value[top] - at.value[k, j], float(np.nanstd(others[(slice(None), *top)] - others[:, k, j]))
         low, high = np.sort(sign * interval[:, k, j])
         rows[name] = {
@@ -109,23 +110,9 @@ def _summary(setting, at, others, interval):
             "as_good": bool(behind <= max(error, NEGLIGIBLE * setting.unit)), "tpr": at.tpr[k, j], "tnr": at.tnr[k, j],
             "auc": at.auc[j], "mixing": d.mixing[j],
         }  # fmt: skip
+        if setting.chosen:
+            rows[name]["C"] = d.C[j]
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["strategy", "threshold"])
-
-
-def _simplest(good, setting):
-    """Return the simplest of the remedies that the boolean Series marks as good enough."""
-    return min(good.index[good], key=lambda row: simplicity(*row, setting.record.balanced))
-
-
-def simplicity(strategy, threshold, balanced):
-    """Return a key that sorts remedies, the simplest first.
-
-    For metrics that ask for balance, class weights come first: they lose no sample and need no second step. Otherwise
-    the remedy with fewer steps comes first.
-    """
-    remedy, moved = REMEDIES[strategy], threshold == "moved"
-    does = remedy.samples or remedy.weights is not None
-    return not balanced and does, remedy.samples, remedy.samples and moved, remedy.place, moved
 
 
 def _flatness(setting, value, others, interval):
@@ -158,14 +145,15 @@ def verify(advice, **how):
 
     setting, table = advice.setting, advice.table.copy()
     sign = setting.record.sign
-    found = cross_validate(advice.data, setting, table["mixing"].to_dict(), **how)
+    machines = {row: (mixing, advice.C_of(row)) for row, mixing in table["mixing"].items()}
+    found = cross_validate(advice.data, setting, machines, **how)
     smaller = setting._replace(n_pos=found.n_pos, n_neg=found.n_neg)
     at = evaluate(advice.moments, smaller).value
     d = designs(smaller)
     for row in table.index:
         k = setting.thresholds.index(row[1])
         same = d.mixed.start + int(np.argmin(np.abs(d.mixing[d.mixed] - table.loc[row, "mixing"])))
-        place = d.place.get(row[0], same)
+        place = d.chosen.get(row, d.place.get(row[0], same))
         table.loc[row, "measured"] = sign * found.value[row]
         table.loc[row, "measured_error"] = np.std(found.resampled[row])
         table.loc[row, "expected"] = sign * at[k, place]
@@ -192,7 +180,7 @@ def _judge(advice, found):
     advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5 or surely)
     if beaten:
         close = max(NEGLIGIBLE * unit, 0.5 * doubt)
-        advice.best = _simplest(found.value[winner] - pd.Series(found.value) <= close, advice.setting)
+        advice.best = simplest(found.value[winner] - pd.Series(found.value) <= close, advice.setting)
     # confidence rises only if the offset is known to be small, and falls if it is large, even where that may be chance
     step = -1 if displaced(advice) else int(advice.offset_error <= OFF * unit)
     step = step if advice.agrees else -len(STEPS)

@@ -11,11 +11,17 @@ from ..losses import LOSSES
 from ..strategies import REMEDIES
 from . import _report
 from ._pipeline import learner
-from ._report import clean, doing, explain, remedy, summary, title
+from ._report import clean, doing, explain, machine, nothing, remedy, summary, title
+from ._telling import of_data, of_probabilities
 
 MOST_NAMES = 20  # the code lists the columns if there are no more than this, and otherwise drops the label
 INK, BAND = "#222221", "#ebebeb"  # colours of the figure that the page replaces, since it may be dark
 PLAIN = (str, int, float, bool)  # types of labels that the code writes as they are
+
+
+def to_fragment(advice):
+    """Return the verdict and the table for a notebook, with colours of their own and nothing that needs a style."""
+    return f'<div class="rbal-advice"><style>{FRAGMENT}</style>{_verdict(advice)}{_table(advice)}</div>'
 
 
 def to_html(advice):
@@ -26,7 +32,7 @@ def to_html(advice):
         "verdict": _verdict(advice), "threshold": _paragraphs(threshold(advice)), "figures": _figures(advice),
         "table": _table(advice), "code": _text(code(advice)), "probabilities": _paragraphs(probabilities(advice)),
         "words": _paragraphs(*explain(advice).split("\n")[advice.agrees is False :]),  # the verdict shows it
-        "summary": _paragraphs(*summary(advice)),
+        "summary": _paragraphs(*summary(advice)), "more": _more_data(advice),
     }  # fmt: skip
     return PAGE.format(style=STYLE, version=__version__, **parts)
 
@@ -53,13 +59,14 @@ def _verdict(advice):
         for head, big, small in cards
     )
     kind = "verdict disagree" if wrong else "verdict"
-    return f'<section class="{kind}"><h2>{_text(doing(advice))}</h2>{warned}<dl>{shown}</dl></section>'
+    what = f"Train {machine(advice, article=True)}. {doing(advice)}" if advice.whole else doing(advice)
+    return f'<section class="{kind}"><h2>{_text(what)}</h2>{warned}<dl>{shown}</dl></section>'
 
 
 def _expected(advice, wrong):
     """Return cards (head, number, words) of the verdict: measured numbers if the theory is wrong, else predicted."""
     row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
-    what = f"{title(advice)} on new data ({LOSSES[advice.setting.loss].title}, C = {advice.setting.C:g})"
+    what = f"{title(advice)} on new data ({machine(advice)})"
     interval = f"{row['low']:.3f} to {row['high']:.3f} is the {advice.level:.0%} interval"
     measured = f"{row['measured']:.3f} ± {row['measured_error']:.3f}" if "measured" in advice.table else ""
     if wrong:
@@ -70,17 +77,19 @@ def _expected(advice, wrong):
         cards = [("Expect", f"{row['predicted']:.3f}", f"{what}; {interval}")]
         if measured:
             cards.append(("Measured", measured, f"by cross-validation, where {row['expected']:.3f} is predicted"))
-    if advice.best != ("as is", "trained"):
+    if advice.whole and not wrong:
+        as_it_is = f"the defaults, on the data as they are: {_behind(advice, row['predicted'], nothing(advice))}"
+        cards.append(("Doing nothing", f"{nothing(advice):.3f}", as_it_is))
+    elif advice.best != ("as is", "trained"):
         column = "measured" if wrong else "predicted"
-        nothing = f"training on the data as they are, {column}: {_behind(advice, column)}"
-        cards.append(("Doing nothing", f"{plain[column]:.3f}", nothing))
+        as_it_is = f"training on the data as they are, {column}: {_behind(advice, row[column], plain[column])}"
+        cards.append(("Doing nothing", f"{plain[column]:.3f}", as_it_is))
     return cards
 
 
-def _behind(advice, column):
+def _behind(advice, value, plain):
     """Say how much worse training on the unmodified data would do."""
-    values = advice.setting.record.sign * advice.table[column]
-    gain = values[advice.best] - values["as is", "trained"]
+    gain = advice.setting.record.sign * (value - plain)
     if abs(gain) < 0.005 * advice.setting.unit:
         return "all but the same"
     return f"{abs(gain):.3f} {'worse' if gain > 0.0 else 'better'}"
@@ -127,6 +136,8 @@ def probabilities(advice):
     (strategy, _), data = advice.best, advice.data
     share, odds = data.n_pos / (data.n_pos + data.n_neg), data.n_pos / data.n_neg
     how = "with class weights" if REMEDIES[strategy].weights else "on resampled rows" * REMEDIES[strategy].samples
+    if advice.whole and (said := of_probabilities(advice)):
+        return said
     if hasattr(learner(advice.setting.loss, advice.setting.C), "predict_proba"):
         said = (
             f"Trained {how}, the probabilities of predict_proba are"
@@ -153,20 +164,30 @@ def probabilities(advice):
 # ---- code to copy
 
 
-def code(advice):
-    """Return Python code that trains the recommended classifier."""
+def code(advice, path=None, label=None, dropped=(), short=False):
+    """Return Python code that trains the recommended classifier, from a file and a column of labels if these are known.
+
+    The short form is for an advice that nobody has changed since.
+    """
     data, setting = advice.data, advice.setting
+    without = repr([str(label), *dropped]) if dropped else None
+    file, label = (repr(str(name)) if name else f'"{known}"' for name, known in ((path, "table.csv"), (label, "label")))
     lines = ["import rbal", "", "# X, y: the features and the labels, as they were given here"]
     if all(isinstance(name, str) for name in data.names):
         names = f"[{', '.join(map(repr, data.columns))}]"
         listed = len(data.columns) <= MOST_NAMES and len(names) < 400
-        features = f"table[{names}]" if listed else 'table.drop(columns="label")'
+        features = f"table[{names}]" if listed and not short else f"table.drop(columns={without or label})"
         lines = [
-            "import pandas as pd", "import rbal", "",
-            'table = pd.read_csv("table.csv")  # your file, with sep= and decimal= as it needs',
-            f'X, y = {features}, table["label"]  # your column of labels',
+            *(["import pandas as pd, rbal"] if short else ["import pandas as pd", "import rbal", ""]),
+            f"table = pd.read_csv({file})  # your file, with sep= and decimal= as it needs",
+            f"X, y = {features}, table[{label}]  # your column of labels",
         ]  # fmt: skip
-    options = [f"metric={advice.metric!r}", f"C={setting.C!r}", f"loss={setting.loss!r}", f"positive={_label(data)}"]
+    options = [f"metric={advice.metric!r}", f"C={_left_open(advice)}", f"loss={setting.loss!r}"]
+    if short:
+        options = [option for option in options if option not in ("metric='ba'", "loss='hinge'")]  # the defaults
+    options += [f"positive={_label(data)}"]
+    options += [f"kernel={advice.wanted.kernel!r}"] if advice.wanted.kernel != "linear" else []
+    options += [f"moments={advice.wanted.moments!r}"] if advice.wanted.moments != "pooled" else []
     options += [f"costs={setting.costs!r}"] if setting.record.priced else []
     options += [] if data.standardize else ["standardize=False"]
     codes = [name for name in data.categorical if _looks_like_numbers(data.rows[0][name])]
@@ -176,7 +197,15 @@ def code(advice):
         f"advice.best = {advice.best!r}  # the remedy recommended above",
         "model = advice.pipeline(random_state=0).fit(X, y)  # then: model.predict(new rows)",
     ]
+    if short:
+        lines = [line.split("  # ")[0] for line in lines if line and not line.startswith("advice.best")]
     return "\n".join(lines)
+
+
+def _left_open(advice):
+    """Return the argument C of the advice, as code."""
+    C = advice.wanted.C
+    return repr(advice.setting.C if C is None else C if isinstance(C, str) else list(C))
 
 
 def _label(data):
@@ -196,6 +225,19 @@ def _looks_like_numbers(levels):
 
 def _figures(advice):
     """Return two SVG figures that take their colours from the page."""
+
+    def draw(left, right):
+        _report.plot(advice, (left, right))
+        if left.get_legend():  # the long names of the remedies leave more room on the left
+            left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
+
+    told = f"Predicted {title(advice)}"
+    labels = f"{told} of every remedy, with intervals", f"{told} against the mixture of under- and oversampling"
+    return _drawn(draw, ((4.9, 3.9), (4.1, 3.9)), labels)
+
+
+def _drawn(draw, sizes, labels, first=0):
+    """Return SVG figures of these sizes, whose axes ``draw`` fills, with labels for those who cannot see them."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -205,24 +247,42 @@ def _figures(advice):
     inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
     clear = {"figure.facecolor": "none", "axes.facecolor": "none", "legend.frameon": False}
     with mpl.rc_context({"svg.hashsalt": "rbal", "svg.fonttype": "path", **inks, **clear}):
-        figures = [Figure(figsize=(width, 3.9), layout="constrained") for width in (4.9, 4.1)]
+        figures = [Figure(figsize=size, layout="constrained") for size in sizes]
         for figure in figures:
             FigureCanvasSVG(figure)
-        left, right = (figure.subplots() for figure in figures)
-        _report.plot(advice, (left, right))
-        if left.get_legend():  # the long names of the remedies leave more room on the left
-            left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
+        draw(*(figure.subplots() for figure in figures))
         drawn = [_svg(figure) for figure in figures]
-    told = f"Predicted {title(advice)}"
-    labels = f"{told} of every remedy, with intervals", f"{told} against the mixture of under- and oversampling"
     inks = {INK: "currentColor", BAND: "var(--band)", BLUE: "var(--blue)", SKY: "var(--sky)", VERMILLION: "var(--red)"}
     shown = []
-    for k, (svg, label) in enumerate(zip(drawn, labels, strict=True)):
+    for k, (svg, label) in enumerate(zip(drawn, labels, strict=True), start=first):
         for colour, by_page in inks.items():
             svg = re.sub(colour, by_page, svg, flags=re.IGNORECASE)
         svg = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>figure{k}-", svg)  # the figures share a page, but no names
         shown.append(svg.replace("<svg ", f'<svg role="img" aria-label="{_text(label)}" ', 1))
     return "\n".join(shown)
+
+
+def _more_data(advice):
+    """Return a section on what more rows would bring, with a figure, if the whole classifier was advised on."""
+    if not advice.whole:
+        return ""
+    from ..plotting import BLUE, VERMILLION
+
+    curve = advice.curve_of_data
+
+    def draw(ax):
+        for kind, colour in (("positives", BLUE), ("negatives", VERMILLION)):
+            part = curve[curve["kind"] == kind]
+            ax.plot(part["more"], part["predicted"], color=colour, marker="o", ms=3, label=f"more {kind}")
+            ax.fill_between(part["more"], part["low"], part["high"], color=colour, alpha=0.15, lw=0)
+        ax.set_xscale("symlog", linthresh=max(curve["more"][curve["more"] > 0].min(), 1))
+        ax.set_xlabel("rows added")
+        ax.set_ylabel(title(advice))
+        ax.legend(loc="best", fontsize="small")
+
+    figure = _drawn(draw, [(4.9, 3.2)], [f"Predicted {title(advice)} against rows added to either class"], first=2)
+    said = _paragraphs(of_data(advice), "The remedy and C are held, and so is the mix of the classes that is tested.")
+    return f'<h2>What more data would bring</h2>\n{said}\n<div class="figures">{figure}</div>\n'
 
 
 def _svg(figure):
@@ -234,12 +294,13 @@ def _svg(figure):
 
 def _table(advice):
     checked = "measured" in advice.table
-    heads = ["remedy", "predicted", f"{advice.level:.0%} interval", "TPR", "TNR"]
+    open_C = "C" in advice.table
+    heads = ["remedy", *(["C"] if open_C else []), "predicted", f"{advice.level:.0%} interval", "TPR", "TNR"]
     heads += ["predicted in a fold", "measured"] if checked else []
     lines = ["<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead><tbody>"]
     for row, v in advice.table.iterrows():
         cells = [
-            remedy(row) + (" ~" if v["as_good"] and row != advice.best else ""),
+            remedy(row) + (" ~" if v["as_good"] and row != advice.best else ""), *([f"{v['C']:g}"] if open_C else []),
             f"{v['predicted']:.3f}", f"{v['low']:.3f} – {v['high']:.3f}", f"{v['tpr']:.3f}", f"{v['tnr']:.3f}",
         ]  # fmt: skip
         cells += [f"{v['expected']:.3f}", f"{v['measured']:.3f} ± {v['measured_error']:.3f}"] if checked else []
@@ -291,6 +352,21 @@ pre code {{ user-select: all; font: inherit }}
   .verdict, pre, svg, tr {{ break-inside: avoid }} h2 {{ break-after: avoid }} }}
 """
 
+FRAGMENT = """
+.rbal-advice { --blue: #0072b2; --red: #c75500; max-width: 60rem }
+.rbal-advice .verdict { border-left: 5px solid var(--blue); padding: .25rem 1rem }
+.rbal-advice .verdict h2 { font-size: 1.2rem; margin: 0 }
+.rbal-advice .disagree { border-color: var(--red) }
+.rbal-advice .alarm { color: var(--red); font-weight: 600 }
+.rbal-advice dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .5rem 1.5rem }
+.rbal-advice dd { margin: 0 }
+.rbal-advice dd b { display: block; font-size: 1.2rem }
+.rbal-advice dt, .rbal-advice dd span { opacity: .75; font-size: .85rem }
+.rbal-advice th, .rbal-advice td { padding: .15rem .6rem; text-align: right }
+.rbal-advice th:first-child, .rbal-advice td:first-child { text-align: left }
+.rbal-advice tr.best { font-weight: 600 }
+"""
+
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Advice on an imbalanced table</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -303,7 +379,7 @@ PAGE = """<!doctype html>
 <div class="scroll"><pre><code>{code}</code></pre></div>
 <h2>Probabilities</h2>
 {probabilities}
-<h2>Every remedy</h2>
+{more}<h2>Every remedy</h2>
 <div class="figures">{figures}</div>
 <div class="scroll" role="region" aria-label="Every remedy, in numbers" tabindex="0">{table}</div>
 <p><small>Bold: recommended. ~ as good within one standard error. TPR: share of the positives that are found; TNR:

@@ -1,12 +1,15 @@
 """Build the classifier of the advice from scikit-learn parts: coding of the columns, sampler, weights and learner."""
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from .._support.frames import plain
+from .._support.validation import flag, number
 from ..losses import LOSSES
 from ..strategies import REMEDIES
 
@@ -30,9 +33,13 @@ def coding_of(data):
     return [FunctionTransformer(plain), coded] if data.is_unusual else [coded]
 
 
-def learner(loss, C, class_weight=None):
-    """Return an unfitted linear classifier with this loss and inverse ridge C."""
-    return LOSSES[loss].estimator(C, class_weight=class_weight)
+def learner(loss, C, class_weight=None, kernel="linear", gamma=None):
+    """Return an unfitted classifier with this loss and inverse ridge C: a linear one, or an SVM with an RBF kernel."""
+    if kernel == "linear":
+        return LOSSES[loss].estimator(C, class_weight=class_weight)
+    from sklearn.svm import SVC
+
+    return SVC(C=C, kernel=kernel, gamma=gamma, class_weight=class_weight)
 
 
 def sampler(mixing, random_state=None):
@@ -46,7 +53,7 @@ def sampler(mixing, random_state=None):
     return RandomMixSampler(mixing=float(mixing), random_state=random_state)
 
 
-def pipeline(advice, random_state=None):
+def pipeline(advice, random_state=None, *, probabilities=False, share=None):
     """Return one unfitted estimator that applies the recommended remedy to tables like the one advised on."""
     from imblearn.pipeline import make_pipeline as chain
 
@@ -56,11 +63,80 @@ def pipeline(advice, random_state=None):
     setting, data = advice.setting, advice.data
     labels = {key: sign for label, sign in ((data.positive, True), (data.negative, False)) for key in _keys(label)}
     weights = class_weight(REMEDIES[strategy], data.n_pos, data.n_neg, labels)
-    steps = *coding_of(data), advice.sampler(random_state), learner(setting.loss, setting.C, weights)
-    trained = chain(*steps)
-    if threshold == "trained":
-        return trained
-    return TunedThreshold(trained, metric=setting.metric, costs=setting.costs, pos_label=data.positive)
+    classifier = learner(setting.loss, advice.C, weights, setting.kernel, setting.gamma)
+    steps = *coding_of(data), advice.sampler(random_state), classifier
+    if flag("probabilities", probabilities):
+        steps = [step for step in steps if type(step).__name__ != "FunctionSampler"]  # they do nothing
+        trained = _calibrated(chain(*steps), advice, share)
+    elif share is not None:
+        raise ValueError(f"share goes with probabilities=True, got {share!r}")
+    else:
+        trained = chain(*steps)
+    if threshold == "moved":
+        return TunedThreshold(trained, metric=setting.metric, costs=setting.costs, pos_label=data.positive)
+    return AsTrained(trained) if probabilities else trained
+
+
+def _calibrated(trained, advice, share):
+    """Return a pipeline with probabilities for this share of positives."""
+    from ..calibration import calibrated
+
+    if advice.setting.kernel != "linear":
+        raise ValueError(f"probabilities must be False for an {advice.setting.kernel.upper()} kernel, got True")
+    if share is not None:
+        share = number("share", share, 0.0, 1.0)
+        first, second = advice.data.negative, advice.data.positive
+        try:
+            swapped = second < first
+        except TypeError:
+            swapped = str(second) < str(first)
+        share = 1.0 - share if swapped else share  # of the second of the sorted labels
+    return calibrated(trained, share=share)
+
+
+class AsTrained(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier with probabilities, and with the labels of the classifier inside it.
+
+    The labels of :class:`rbal.calibration.Calibrated` are the more probable ones, which is another threshold.
+
+    Parameters
+    ----------
+    estimator : Calibrated
+
+    Attributes
+    ----------
+    estimator_ : Calibrated
+        Trained.
+    classes_ : (2,) array
+        Labels.
+    """
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        """Train the classifier on X (n rows) and labels y (n,); return self."""
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        self.classes_ = self.estimator_.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict(self, X):
+        """Return the labels (n,) of the classifier inside."""
+        check_is_fitted(self)
+        return self.estimator_.estimator_.predict(X)
+
+    def decision_function(self, X):
+        """Return its scores (n,)."""
+        check_is_fitted(self)
+        return self.estimator_.estimator_.decision_function(X)
+
+    def predict_proba(self, X):
+        """Return the probabilities of both classes, (n, 2)."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
 
 
 def class_weight(remedy, n_pos, n_neg, labels):

@@ -4,14 +4,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import Metrics
+from ..metrics import Metrics, MixtureMetrics
 from ..metrics._records import named
 from ..saddle import sweep
 from ..strategies import REMEDIES
-from ..strategies._records import kept
+from ..strategies._records import kept, multiplicity
+from ._widths import Wide, free_share, solve_wide
 
 GRID = 33  # mixtures of under- and oversampling, evenly spaced in log c
 REFINEMENTS = 3  # times that the grid of thresholds closes in
+
+
+class Choice(NamedTuple):
+    """What was chosen for one remedy: its inverse ridge, and its mixing (NaN where nothing is sampled)."""
+
+    C: float
+    mixing: float
 
 
 class Setting(NamedTuple):
@@ -24,11 +32,15 @@ class Setting(NamedTuple):
     loss: str
     metric: str
     costs: tuple  # of a missed positive and of a false alarm
+    kernel: str = "linear"
+    gamma: float | None = None  # width of an RBF kernel
+    chosen: tuple = ()  # pairs of a (strategy, threshold) and its Choice, where C was to be chosen
+    phi: float | None = None  # share of positives in the test set, if it is not that of the sizes
 
     @property
     def share(self):
-        """Share of positives in the data, and so in the test set."""
-        return self.n_pos / (self.n_pos + self.n_neg)
+        """Share of positives in the test set: that of the data, unless they are given more rows of one class."""
+        return self.n_pos / (self.n_pos + self.n_neg) if self.phi is None else self.phi
 
     @property
     def record(self):
@@ -48,15 +60,17 @@ class Setting(NamedTuple):
 
 
 class Designs(NamedTuple):
-    """The n training sets to compare: first remedies that do not mix, then mixtures from under- to oversampling."""
+    """The n training sets to compare: remedies that do not mix, mixtures from under- to oversampling, chosen ones."""
 
     n_pos: np.ndarray  # (n,)
     n_neg: np.ndarray
     weight_pos: np.ndarray
     weight_neg: np.ndarray
     mixing: np.ndarray  # NaN where nothing is sampled
+    C: np.ndarray
     place: dict  # from the name of a remedy to its index; a searched mixing has none yet
     mixed: slice  # indices of the mixtures
+    chosen: dict  # from the (strategy, threshold) of a choice to its index
 
 
 def designs(setting):
@@ -70,19 +84,44 @@ def designs(setting):
     place = {remedy.name: j for j, remedy in enumerate(own)}
     place |= {name: len(own) + ends[remedy.mixing] for name, remedy in REMEDIES.items() if remedy.mixing in ends}
     rows = [(*remedy.design(*sizes), remedy.mixing if remedy.samples else np.nan) for remedy in own]
-    columns = np.hstack([np.transpose(rows), (*kept(*sizes, c), mixing)])
-    return Designs(*columns, place, slice(len(own), None))
+    rows += [(*_remade(name, *sizes, choice.mixing), choice.mixing) for (name, _), choice in setting.chosen]
+    fixed, chosen = np.split(np.transpose(rows), [len(own)], axis=1)
+    columns = np.hstack([fixed, (*kept(*sizes, c), mixing), chosen])
+    first = len(own) + GRID
+    # each remedy at its own C, and the mixtures at that of the recommended one
+    chosen_C = {row: choice.C for row, choice in setting.chosen}
+    C = [chosen_C.get((remedy.name, "trained"), setting.C) for remedy in own]
+    C = np.r_[C, np.full(GRID, setting.C), list(chosen_C.values())]
+    place_of = {row: first + j for j, (row, _) in enumerate(setting.chosen)}
+    return Designs(*columns, C, place, slice(len(own), first), place_of)
+
+
+def _remade(name, n_pos, n_neg, mixing):
+    """Return the design of a remedy whose mixing, if it samples, is known."""
+    remedy = REMEDIES[name]
+    return kept(n_pos, n_neg, multiplicity(n_pos, n_neg, mixing)) if remedy.samples else remedy.design(n_pos, n_neg)
 
 
 def solve_all(moments, setting):
     """Solve the saddle point of every design."""
     d = designs(setting)
+    return _solve(moments, setting, d, d.C)
+
+
+def _solve(moments, setting, d, C):
+    """Solve the saddle points of some designs, with one covariance or with widths."""
     # on features that are not divided by √D, scikit-learn's 1/C is λ̃ D
-    lam = 1.0 / (setting.C * setting.D)
-    return sweep(
-        moments, d.n_pos / setting.D, d.n_neg / setting.D, model="svm", loss=setting.loss, lam=lam,
-        weight_pos=d.weight_pos, weight_neg=d.weight_neg,
-    )  # fmt: skip
+    options = {"lam": 1.0 / (C * setting.D), "weight_pos": d.weight_pos, "weight_neg": d.weight_neg}
+    sizes = d.n_pos / setting.D, d.n_neg / setting.D
+    if isinstance(moments, Wide):
+        return solve_wide(moments, *sizes, loss=setting.loss, **options)
+    return sweep(moments, *sizes, model="svm", loss=setting.loss, **options)
+
+
+def solve_row(moments, setting, strategy, choice):
+    """Solve the saddle point of one remedy with a known C and mixing; sizes of the setting may be arrays."""
+    d = _remade(strategy, np.asarray(setting.n_pos, float), np.asarray(setting.n_neg, float), choice.mixing)
+    return _solve(moments, setting, d, choice.C)
 
 
 def score(metrics, setting, threshold=0.0):
@@ -93,12 +132,17 @@ def score(metrics, setting, threshold=0.0):
 
 def best_threshold(metrics, setting):
     """Return the threshold at which the metric is best, by its formula or else by a grid that closes in."""
-    if setting.record.best_threshold:
+    if isinstance(metrics, MixtureMetrics):
+        mean, q = (np.atleast_2d(a)[:, None, :] for a in (metrics.mean, metrics.q))
+        wide = MixtureMetrics(mean, q, metrics.signs, metrics.shares)
+        centre, half = mean.mean(axis=-1), 0.5 * np.ptp(mean, axis=-1) + 6.0 * np.sqrt(q.max(axis=-1)) + 1e-12
+    elif setting.record.best_threshold:
         return setting.record.best_threshold(metrics, setting.share)
-    q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
-    wide = Metrics(q, r, b)
-    half = 0.5 * np.abs(r) + 6.0 * np.sqrt(q) + 1e-12
-    centre = -b
+    else:
+        q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
+        wide = Metrics(q, r, b)
+        half = 0.5 * np.abs(r) + 6.0 * np.sqrt(q) + 1e-12
+        centre = -b
     for _ in range(REFINEMENTS):
         trial = centre + half * np.linspace(-1.0, 1.0, 65)
         heights = score(wide, setting, trial)
@@ -108,7 +152,7 @@ def best_threshold(metrics, setting):
 
 
 class Values(NamedTuple):
-    """Metric and rates of every design at each threshold, (thresholds, designs); the last three are (designs,)."""
+    """Metric and rates of every design at each threshold, (thresholds, designs); the last five are (designs,)."""
 
     value: np.ndarray
     tpr: np.ndarray
@@ -116,6 +160,8 @@ class Values(NamedTuple):
     auc: np.ndarray
     train_error: np.ndarray
     collapsed: np.ndarray
+    spread: np.ndarray  # by how much scores differ, in units of the margin: their width, or the distance of the classes
+    free: np.ndarray  # share of the training samples of a class, of the one with more, that are at or beyond the margin
 
 
 def evaluate(moments, setting):
@@ -126,4 +172,7 @@ def evaluate(moments, setting):
     cuts = [zero if kind == "trained" else best_threshold(m, setting) for kind in setting.thresholds]
     value = np.stack([np.broadcast_to(score(m, setting, cut), zero.shape) for cut in cuts])
     tpr, tnr = (np.stack([rate(cut) for cut in cuts]) for rate in (m.tpr, m.tnr))
-    return Values(value, tpr, tnr, m.auc(), solution.train_error, solution.phase == "COLLAPSED")
+    width = np.sqrt(m.q.max(axis=-1) if isinstance(m, MixtureMetrics) else m.q)
+    spread = np.maximum(width, np.abs(m.r))
+    free = solution.free if isinstance(moments, Wide) else free_share(solution)
+    return Values(value, tpr, tnr, m.auc(), solution.train_error, solution.phase == "COLLAPSED", spread, free)

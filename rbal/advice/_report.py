@@ -10,6 +10,7 @@ from ..losses import LOSSES
 from ..strategies import REMEDIES
 from ._judgement import displaced
 
+VERSION = 1  # of the JSON: a later one may leave out or rename what an earlier one has, but not within a number
 WIDTH = 100  # characters in a line of the text that the command prints
 
 
@@ -69,6 +70,23 @@ def _offset(advice):
     return said if advice.agrees is False else said + " That may be chance, but believe the measured column."
 
 
+def machine(advice, article=False):
+    """Return the recommended classifier within a sentence, with its article if that is asked for."""
+    setting = advice.setting
+    if setting.kernel == "linear":
+        name = LOSSES[setting.loss].title
+        return f"{'a ' if article else ''}{name}, C = {advice.C:g}"
+    return (
+        f"{'an ' if article else ''}SVM with an {setting.kernel.upper()} kernel, C = {advice.C:g}, "
+        f"gamma = {setting.gamma:g}"
+    )
+
+
+def nothing(advice):
+    """Return the prediction for doing nothing: the data as they are and, if C was left open, C = 1."""
+    return advice.nothing if advice.whole else float(advice.table.loc[("as is", "trained"), "predicted"])
+
+
 def doing(advice):
     """Return the recommended remedy as one sentence."""
     strategy, threshold = advice.best
@@ -79,14 +97,16 @@ def doing(advice):
 
 
 def _recommendation(advice):
-    row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
-    name = title(advice)
+    row, name = advice.table.loc[advice.best], title(advice)
+    first = f"Train {machine(advice, article=True)}. " if advice.whole else ""
     said = (
-        f"{doing(advice)} Predicted {name}: {row['predicted']:.3f} "
+        f"{first}{doing(advice)} Predicted {name}: {row['predicted']:.3f} "
         f"({advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f})"
     )
-    if advice.best != ("as is", "trained"):
-        said += f"; the data as they are would give {plain['predicted']:.3f}"
+    if advice.whole:
+        said += f"; doing nothing would give {nothing(advice):.3f}"
+    elif advice.best != ("as is", "trained"):
+        said += f"; the data as they are would give {nothing(advice):.3f}"
     if "measured" in advice.table:
         said += f"; cross-validation measures {row['measured']:.3f} ± {row['measured_error']:.3f}"
     said += "."
@@ -104,6 +124,8 @@ def _recommendation(advice):
 
 def _reason(advice):
     """Return a sentence on why the theory recommends it, empty where it gains next to nothing."""
+    if advice.whole:
+        return _worth_of_C(advice)
     table, (strategy, threshold) = advice.table, advice.best
     at = advice.setting.record.sign * table["predicted"]
     if threshold == "moved":
@@ -119,6 +141,18 @@ def _reason(advice):
     if gain > 0.002:
         return f"It restores the balance that the trained threshold needs, which is worth {gain:.3f}."
     return ""
+
+
+def _worth_of_C(advice):
+    """Return a sentence on what the choice of C is worth, empty where that is not known, or nothing."""
+    c, setting = advice.candidates, advice.setting
+    same = (c["strategy"] == advice.best[0]) & (c["threshold"] == advice.best[1]) & (c["kernel"] == setting.kernel)
+    same &= (c["gamma"] == setting.gamma) | (setting.gamma is None)
+    plain = c[same & (c["C"] == 1.0)]["predicted"]
+    if advice.C == 1.0 or plain.empty:
+        return ""
+    gain = setting.record.sign * (advice.table.loc[advice.best, "predicted"] - plain.iloc[0])
+    return f"With C = 1 the same remedy would give {plain.iloc[0]:.3f}." if gain > 0.0 else ""
 
 
 def _flat(advice):
@@ -142,13 +176,12 @@ def _confidence(advice):
 
 def summary(advice):
     """Return lines about the table that was read and the classifier."""
-    data, setting = advice.data, advice.setting
+    data = advice.data
     kinds = f"{len(data.numeric)} numeric" + (f", {len(data.categorical)} categorical" if data.categorical else "")
     lines = [
         f"{data.n_pos + data.n_neg:,} rows, {len(data.columns)} columns used ({kinds}; {data.D} features); "
         f"positive: {clean(data.positive)} ({data.n_pos:,}), negative: {clean(data.negative)} ({data.n_neg:,})",
-        f"{LOSSES[setting.loss].title}, C = {setting.C:g}, {'standardised' if data.standardize else 'as they are'}; "
-        f"metric: {title(advice)}",
+        f"{machine(advice)}, {'standardised' if data.standardize else 'as they are'}; metric: {title(advice)}",
     ]
     if data.imputed:
         shown = ", ".join(f"{clean(name)} ({count:,})" for name, count in list(data.imputed.items())[:5])
@@ -163,6 +196,10 @@ def summary(advice):
 
 def text(advice):
     """Return the text that the command prints."""
+    if advice.whole:
+        from ._telling import text as whole
+
+        return whole(advice)
     said = [textwrap.fill(line, WIDTH) for line in explain(advice).split("\n")]
     return "\n".join([*summary(advice), "", *_table_lines(advice), "", *said])
 
@@ -225,7 +262,8 @@ def as_dict(advice):
         {"strategy": row[0], "threshold": row[1], **{name: _number(value) for name, value in values.items()}}
         for row, values in advice.table.iterrows()
     ]
-    return {
+    found = {
+        "version": VERSION,
         "metric": advice.metric,
         "recommended": {"strategy": advice.best[0], "threshold": advice.best[1]},
         "confidence": advice.confidence,
@@ -248,6 +286,29 @@ def as_dict(advice):
             "dropped": {str(k): v for k, v in data.dropped.items()},
         },
     }  # fmt: skip
+    return found | _whole(advice) if advice.whole else found
+
+
+def _whole(advice):
+    """Return what an advice on the whole classifier has beside the rest."""
+    setting, data = advice.setting, advice.data
+    link, cut = advice.calibration, advice.threshold
+    machine = {"loss": setting.loss, "kernel": setting.kernel, "gamma": setting.gamma, "C": advice.C}
+    return {
+        "classifier": {**machine, "standardize": data.standardize},
+        "nothing": _number(advice.nothing),
+        "threshold": numbers(cut),
+        "calibration": numbers(link),
+        "more_data": [
+            {name: value if isinstance(value, str) else _number(value) for name, value in row.items()}
+            for row in advice.curve_of_data.to_dict(orient="records")
+        ],
+    }
+
+
+def numbers(record):
+    """Return a named tuple of numbers as a dict, with None for what is not finite."""
+    return {name: _number(value) for name, value in record._asdict().items()}
 
 
 def _number(value):
@@ -256,7 +317,7 @@ def _number(value):
     return float(value) if math.isfinite(value) else None
 
 
-def to_json(advice):
-    """Return the advice as one JSON object, without NaN."""
-    lines = json.dumps(as_dict(advice), indent=2, ensure_ascii=False, allow_nan=False).split("\n")
+def to_json(advice, **more):
+    """Return the advice as one JSON object, without NaN, and with more entries if they are given."""
+    lines = json.dumps(as_dict(advice) | more, indent=2, ensure_ascii=False, allow_nan=False).split("\n")
     return "\n".join(map(clean, lines))  # these escapes are those of JSON

@@ -18,7 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
 from rbal.advice import _check, _judgement, _table
-from rbal.advice._judgement import model_error, simplicity
+from rbal.advice._choice import simplicity
+from rbal.advice._judgement import model_error
 from rbal.advice._pipeline import coding, learner
 from rbal.advice._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
 from rbal.advice._threshold import TunedThreshold, best_cut, height

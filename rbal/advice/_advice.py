@@ -1,0 +1,251 @@
+"""The Advice that :func:`rbal.advise` returns: what is recommended, what to expect of it, and how sure that is."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import _outlook, _page, _report
+from ._choice import Wanted
+
+
+@dataclass
+class Advice:
+    """The advice that :func:`rbal.advise` returns.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row per remedy, index (strategy, threshold). Columns: ``predicted`` value of the metric, its interval
+        ``low`` to ``high``, the standard deviation ``scatter`` due to the noise of the sample alone, how far it is
+        ``behind`` the best remedy and the standard ``error`` of that, whether it is ``as_good`` as the best within that
+        error, ``tpr``, ``tnr``, ``auc`` and ``mixing`` (NaN where nothing is sampled). After a check also ``measured``,
+        its standard error ``measured_error``, and ``expected``: the prediction at the size of the training folds, to be
+        compared with it.
+    best : (str, str)
+        Row of the recommended remedy: the simplest of those predicted to be within 0.02 of the best, the error of
+        predictions on real tables; or the best in the check, if the check contradicts the prediction.
+    metric : str
+        Name of the metric.
+    mixing, mixing_low, mixing_high : float
+        Best mixture of under- and oversampling at the trained threshold, 0 under and 1 over, and the range that is
+        within one standard error of it.
+    notes : list of str
+        What was recognised or left out when the table was read, and where the theory hardly applies.
+    confidence : {"high", "moderate", "low"}
+        Confidence in the recommendation. A check raises it one step if the mean over all remedies is within 0.03 of
+        what was expected, with an error no larger than that; lowers it one step if not; and sets it to low if it
+        disagrees.
+    agrees : bool or None
+        Whether the check agrees with the theory; None without a check.
+    offset, offset_error : float or None
+        Mean over all remedies of measured minus expected, and its standard error; None without a check.
+    curve : pandas.DataFrame
+        Predicted metric against the mixing, with its interval.
+    data : object
+        The table that was read: sizes, columns, what was imputed and dropped.
+    setting : object
+        The classifier and the metric.
+    moments : Spectrum
+        Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``. With
+        ``moments="width"`` this is ``moments.spectrum``.
+    level : float
+        Coverage of the intervals.
+    candidates : pandas.DataFrame or None
+        If C or the kernel was left open, everything that was predicted: ``kernel``, ``gamma``, ``strategy``,
+        ``threshold``, ``C``, ``mixing``, ``predicted``, and whether it is ``trainable``: of a machine whose weights all
+        but vanish, or whose bias next to no sample holds, an optimiser finds another than the one that is predicted,
+        and it is not chosen. The table then has the column ``C`` too, the best of each remedy.
+    nothing : float
+        If C or the kernel was left open, the prediction for C = 1 (or the C that was fixed) and the data as they are;
+        otherwise NaN, and the table has it in the row ("as is", "trained").
+    """
+
+    table: object
+    best: tuple
+    metric: str
+    mixing: float
+    mixing_low: float
+    mixing_high: float
+    notes: list
+    confidence: str
+    agrees: bool | None = None
+    offset: float | None = None
+    offset_error: float | None = None
+    curve: object = field(default=None, repr=False)
+    data: object = field(default=None, repr=False)
+    setting: object = field(default=None, repr=False)
+    moments: object = field(default=None, repr=False)
+    level: float = 0.9
+    candidates: object = field(default=None, repr=False)
+    nothing: float = field(default=np.nan, repr=False)
+    drawn: list = field(default_factory=list, repr=False)
+    wanted: Wanted = field(default=Wanted(), repr=False)
+
+    @property
+    def whole(self):
+        """Whether more than the remedy was left open: C, or the kernel."""
+        return self.candidates is not None
+
+    @property
+    def C(self):
+        """Inverse ridge of the recommended classifier."""
+        return self.C_of(self.best)
+
+    @property
+    def kernel(self):
+        """Kernel of the recommended classifier, "linear" or "rbf"."""
+        return self.setting.kernel
+
+    @property
+    def gamma(self):
+        """Width of the RBF kernel, as in scikit-learn; None for the linear one."""
+        return self.setting.gamma
+
+    def C_of(self, row):
+        """Return the inverse ridge of a remedy.
+
+        Parameters
+        ----------
+        row : (str, str)
+            Strategy and threshold.
+
+        Returns
+        -------
+        float
+        """
+        return float(self.table.loc[row, "C"]) if "C" in self.table else self.setting.C
+
+    @property
+    def threshold(self):
+        """Threshold of the recommended classifier on the scores of ``decision_function``, with what it gives.
+
+        A :class:`rbal.metrics.Threshold`: if it is moved, its standard errors are those of a threshold that is tuned on
+        as many held-out scores as there are rows, known for balanced accuracy and costs, and NaN for other metrics.
+        """
+        return _outlook.threshold(self)
+
+    def threshold_for(self, *, recall=None, precision=None, costs=None):
+        """Return the threshold of the recommended classifier for a wanted recall, precision or the lowest cost.
+
+        Parameters
+        ----------
+        recall, precision : float, optional
+            Share of the positives to be found, or of positives among positive answers.
+        costs : (float, float), optional
+            Costs of a missed positive and of a false alarm. One of the three is to be given.
+
+        Returns
+        -------
+        rbal.metrics.Threshold
+            With the standard errors of a threshold that is tuned on as many held-out scores as there are rows.
+        """
+        return _outlook.threshold_for(self, recall=recall, precision=precision, costs=costs)
+
+    @property
+    def calibration(self):
+        """Link from scores of the recommended classifier to probabilities in the mix of this table.
+
+        A :class:`rbal.metrics.Link`: the probability of a positive with the score s is σ(slope·s + intercept). A slope
+        below 1 says that a logistic regression is overconfident.
+        """
+        return _outlook.solution(self).metrics.calibration(self.setting.share)
+
+    @property
+    def curve_of_data(self):
+        """What more rows of one class would bring the recommended classifier, with its remedy and C as they are.
+
+        A pandas.DataFrame with a row for each number of rows to be added. Columns: ``kind`` ("positives" or
+        "negatives"), ``more`` rows of it, ``predicted`` value of the metric in the mix of today's table with its
+        interval ``low`` to ``high``, and the ``gain`` over today with its own, ``gain_low`` to ``gain_high``, from the
+        same draws as all intervals.
+        """
+        kept = self.__dict__.setdefault("_curves", {})  # of each remedy that was recommended
+        if self.best not in kept:
+            kept[self.best] = _outlook.curve_of_data(self)
+        return kept[self.best].copy()
+
+    def explain(self):
+        """Return the recommendation, its reason and its confidence, in plain words.
+
+        Returns
+        -------
+        str
+        """
+        return _report.explain(self)
+
+    def plot(self, axes=None):
+        """Draw the remedies with their intervals, and the metric against the mixing.
+
+        Parameters
+        ----------
+        axes : two matplotlib Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib Figure
+        """
+        return _report.plot(self, axes)
+
+    def sampler(self, random_state=None):
+        """Return the sampler of the recommended remedy, for a pipeline of imbalanced-learn.
+
+        If the remedy is class weights or a threshold alone, the sampler leaves the samples unchanged.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the draw.
+
+        Returns
+        -------
+        RandomMixSampler or FunctionSampler
+        """
+        from ._pipeline import sampler
+
+        return sampler(self.table.loc[self.best, "mixing"], random_state)
+
+    def pipeline(self, random_state=None, *, probabilities=False, share=None):
+        """Return the recommended classifier, not yet fitted: coding, sampler, learner, and threshold if it is moved.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the sampler.
+        probabilities : bool
+            Whether it has ``predict_proba`` with the probabilities that the theory says are honest
+            (:func:`rbal.calibrated`), whatever was sampled or weighed. Labels stay those of the recommended threshold.
+            For linear classifiers only.
+        share : float, optional
+            Share of positives among the rows to come, for these probabilities; by default that of the rows to fit.
+
+        Returns
+        -------
+        estimator
+            It takes tables like the one that the advice is about.
+        """
+        from ._pipeline import pipeline
+
+        return pipeline(self, random_state, probabilities=probabilities, share=share)
+
+    def to_json(self):
+        """Return the whole advice as one JSON object.
+
+        Returns
+        -------
+        str
+        """
+        return _report.to_json(self)
+
+    def to_html(self):
+        """Return a report as one HTML page that needs no other files and no network.
+
+        Returns
+        -------
+        str
+        """
+        return _page.to_html(self)
+
+    def _repr_html_(self):
+        """Return the verdict and the table, for a notebook."""
+        return _page.to_fragment(self)

@@ -1,0 +1,131 @@
+"""Tell an advice on the whole classifier on a terminal: the verdict first, in two lines, and the next command last."""
+
+import shlex
+import textwrap
+
+from . import _report
+from ._choice import TRUST, simplest
+from ._outlook import more_rows
+from ._report import WIDTH, clean, doing, machine, nothing, remedy, title
+
+
+def verdict(advice):
+    """Return two sentences: what to train, and what to expect of it against doing nothing."""
+    row = advice.table.loc[advice.best]
+    train = f"Train {machine(advice, article=True)}. {doing(advice)}"
+    interval = f"{advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f}"
+    if advice.agrees is False:
+        interval = f"but cross-validation measures {row['measured']:.3f} ± {row['measured_error']:.3f}"
+    return (
+        train,
+        f"Expect {title(advice)} {row['predicted']:.3f} ({interval}); doing nothing gives {nothing(advice):.3f}.",
+    )
+
+
+def text(advice, path=None, label=None, command=None, *, dropped=(), rates=(), bold=False):
+    """Return the text that the command prints.
+
+    Parameters
+    ----------
+    advice : Advice
+    path, label : str, optional
+        File and column of labels, for the code.
+    command : str, optional
+        The next one to try.
+    dropped : list of str
+        Columns that were left out, for the code.
+    rates : list of str
+        Sentences on wanted rates.
+    bold : bool
+        Whether the verdict is in bold, by the codes of a terminal.
+
+    Returns
+    -------
+    str
+    """
+    from ._page import code
+
+    parts = [textwrap.fill(line, WIDTH) for line in verdict(advice)]
+    parts = [f"\x1b[1m{part}\x1b[0m" for part in parts] if bold else parts
+    parts += ["", *_short(advice), ""]
+    parts += [textwrap.fill(line, WIDTH) for line in (*rates, *lines(advice))]
+    parts += ["", *(f"  {clean(line)}" for line in code(advice, path, label, dropped, short=True).split("\n"))]
+    parts += ["", *_report.summary(advice)]
+    return "\n".join([*parts, "", clean(command)] if command else parts)
+
+
+def lines(advice):
+    """Return sentences on more data, probabilities, wanted rates, confidence and notes."""
+    said = [_report._offset(advice)] if advice.agrees is not None else []
+    said += [of_data(advice), of_probabilities(advice), _report._confidence(advice)]
+    return [line for line in (*said, *(f"Note: {clean(note)}" for note in advice.notes)) if line]
+
+
+def of_data(advice):
+    """Return a sentence on what more rows of either class would bring."""
+    parts = []
+    for row in more_rows(advice):
+        now = row["predicted"] - row["gain"]
+        if abs(row["gain"]) < 0.005 * advice.setting.unit:
+            parts.append(f"{row['more']:,} more {row['kind']}: no change to speak of")
+            continue
+        parts.append(
+            f"{row['more']:,} more {row['kind']}: {now:.3f} → {row['predicted']:.3f} "
+            f"({row['gain_low']:+.3f} to {row['gain_high']:+.3f})"
+        )
+    return "; ".join(parts) + "."
+
+
+def of_probabilities(advice):
+    """Return a sentence on the probabilities of the recommended classifier."""
+    link = advice.calibration
+    if not link.slope > 0.0:
+        return ""
+    line = f"{link.slope:.3g} s {'-' if link.intercept < 0.0 else '+'} {abs(link.intercept):.3g}"
+    said = f"Probability of a positive with the score s: 1/(1 + exp(-({line})))"
+    own = "; pipeline(probabilities=True) has them" if advice.kernel == "linear" else ""
+    return f"{said}, in the mix of this table{own}."
+
+
+def of_rates(advice, recall=None, precision=None):
+    """Return a sentence on the threshold for a wanted recall or precision."""
+    name, value = ("recall", recall) if precision is None else ("precision", precision)
+    found = advice.threshold_for(recall=recall, precision=precision)
+    if not abs(found.threshold) < float("inf"):
+        return f"At a {name} of {value:g}: no threshold has it."
+    other = "precision" if name == "recall" else "recall"
+    return (
+        f"At a {name} of {value:g}: threshold {found.threshold:.3g} ± {found.threshold_se:.2g} of decision_function, "
+        f"{other} {getattr(found, other):.3f} ± {getattr(found, f'{other}_se'):.3f}."
+    )
+
+
+def _short(advice):
+    """Return the lines of a short table: the simpler of two thresholds of each strategy, and doing nothing."""
+    table, rows = advice.table, []
+    for strategy in dict.fromkeys(table.index.get_level_values("strategy")):
+        mine = table.index[table.index.get_level_values("strategy") == strategy]
+        height = advice.setting.record.sign * table.loc[mine, "predicted"]
+        best = simplest(height.max() - height <= TRUST * advice.setting.unit, advice.setting)
+        rows.append(advice.best if strategy == advice.best[0] else best)
+    checked = "measured" in table
+    head = f"{'':32}{'C':>8}{'predicted':>11}{f'{advice.level:.0%} interval':>18}"
+    found = [head + (f"{'in a fold':>11}{'measured':>19}" if checked else "")]
+    for row in rows:
+        v = table.loc[row]
+        line = f"{'*' if row == advice.best else ' '} {remedy(row):30}{advice.C_of(row):>8g}{v['predicted']:>11.3f}"
+        line += f"{v['low']:>10.3f} … {v['high']:.3f}"
+        if checked:
+            line += f"{v['expected']:>11.3f}{v['measured']:>11.3f} ± {v['measured_error']:.3f}"
+        found.append(line)
+    C = 1.0 if "C" in table else advice.setting.C
+    return [*found, f"  {'doing nothing':30}{C:>8g}{nothing(advice):>11.3f}", "* recommended"]
+
+
+def next_command(words, advice):
+    """Return the command to try next and why, from the words of the last one; empty after all of them."""
+    if advice.agrees is None:
+        return f"Next, to see whether theory and data agree: rbal {shlex.join([*words, '--check'])}"
+    if "--html" not in words:
+        return f"Next, for a report: rbal {shlex.join([*words, '--html', 'report.html'])}"
+    return ""
