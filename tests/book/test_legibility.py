@@ -15,8 +15,6 @@ DESK = {"width": 1400, "height": 900}
 HIGHEST = 900  # pixels from the top of a page, within which a chapter shows its first figure
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 STILLS = "book/widgets.html"  # pictures of widgets, which draw on a canvas of their own, as Jupyter shows them
-# Chapters that still start with code. None is added here: a chapter that is rewritten leaves the list.
-LATE = {f"notebooks/{name}.html" for name in ("ensembles", "kernels", "probabilities")}
 
 READY = """async () => {
   if (window.MathJax?.startup) await MathJax.startup.promise;
@@ -125,8 +123,6 @@ def test_first_figure_stands_near_the_top(name, browser, origin, record_property
     with opened(browser, origin + name, DESK) as page:
         top = page.evaluate(FIRST)
     record_property("first figure, px", top)
-    if name in LATE and (top is None or top > HIGHEST):
-        pytest.xfail(f"the first figure stands {top and round(top)} px down the page")
     assert top is not None, "no figure at all"
     assert top <= HIGHEST
 
