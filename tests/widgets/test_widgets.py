@@ -993,13 +993,13 @@ def test_explorer_must_be_told_what_to_draw():
 @pytest.mark.slow
 def test_in_a_kernel(tmp_path):
     nbclient = pytest.importorskip("nbclient")
-    cells = ["import rbal\nfrom rbal import widgets"]
+    cells = ["import rbal\nfrom rbal import widgets\nall_of_them = {}"]
     for kind in KINDS:
         cells += [
-            f"ui = widgets.{kind}()\nui",
+            f"ui = all_of_them[{kind!r}] = widgets.{kind}()\nui",
             f"ui.{KNOB[kind]}.value = 0.5\nassert not ui.error\nprint(len(ui.picture.value) > 5000)",
         ]
-    cells += ["ui.train.click()\nprint(len(ui.curves['dots']))"]
+    cells += ["ui = all_of_them['simulate']\nui.train.click()\nprint(len(ui.curves['dots']))"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [cell.outputs for cell in notebook.cells]
