@@ -22,6 +22,7 @@ LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none t
 CLOSE = 1e-4  # relative error of the norm that needs no correction
 ROUGH = 0.03  # that which a correction to first order makes good
 WELL = 1e4  # times the least shift: above it the problem is convex for certain, and single precision will do
+FALL = 4.0  # factor that the shift falls by at most in a block: after the first ones h is far from settled
 LARGE = 200  # weights from which on factorisations take most of the time
 POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
 f32 = np.float32
@@ -100,6 +101,8 @@ class Splitting:
         """
         h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
         low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
+        if self.convex and self.mu is not None:
+            low = floor = max(floor, self.mu / FALL)
         high = max(length(h) / radius, 2.0 * self.least)
         mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
         for step in range(NEWTON):
