@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from pages import HTML, PHONE, ROOT, WIDE, serve
+from pages import HTML, PHONE, ROOT, SETTLE, WIDE, serve
 from scipy.special import log_ndtr
 
 import rbal
@@ -406,16 +406,9 @@ def test_two_hundred_points_take_fifty_milliseconds(tmp_path):
 # ---- the built page
 
 NAMES = tuple(DEFAULTS)
+
+
 # Drawn, and refined: an explorer that is busy has yet to add what it leaves out while a slider moves.
-SETTLE = """
-() => new Promise((done) => {
-  const busy = () => [...document.querySelectorAll("rbal-explorer")].some((e) => e.explorer?.busy);
-  const wait = () => (busy() ? setTimeout(wait, 20) : done());
-  requestAnimationFrame(() => requestAnimationFrame(wait));
-})
-"""
-
-
 @contextmanager
 def opened(browser, origin, page="book/explorers.html", query="", **options):
     """A page of the book, its explorers live; fails on any console error or request that leaves the book."""

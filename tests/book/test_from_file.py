@@ -5,7 +5,7 @@ import shutil
 
 import bundle
 import pytest
-from pages import HTML, ROOT, serve
+from pages import HTML, ROOT, SETTLE, serve
 
 EXPLORER = ROOT / "book" / "_static" / "explorer"
 NAMES = re.findall(r"^import (\w+) from", (EXPLORER / "index.js").read_text(encoding="utf-8"), re.MULTILINE)
@@ -64,6 +64,7 @@ def states(page, address):
     """The setting and the numbers of each explorer of a page."""
     page.goto(address)
     page.wait_for_function(f"document.querySelectorAll('rbal-explorer.x-live').length === {len(NAMES)}")
+    page.evaluate(SETTLE)
     return page.evaluate(STATES)
 
 
