@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
+from rbal.datasets import lattice
 
 
 @parametrize_with_checks([rbal.SphericalPerceptron(kappa=0.5)])
@@ -511,3 +512,14 @@ def test_arrays_that_skip_the_checks_are_treated_as_any_other():
 def test_arrays_that_do_not_pass_are_refused(X, y, message):
     with pytest.raises(ValueError, match=message):
         rbal.SphericalPerceptron().fit(X, y)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_long_descent_where_the_first_weight_steps_overshoot(seed):
+    """Of real sequences with more negatives than positives: the guess was off by hundreds of samples, 3,600 steps."""
+    rng = np.random.default_rng(seed)
+    pos, neg = (rng.permutation(lattice.load_dimers(name)) for name in ("bounded", "unbounded"))
+    X, y = np.concatenate([pos[:1026], neg[:1905]]), np.repeat([1, -1], [1026, 1905])
+    clf = rbal.SphericalPerceptron(kappa=5.0, n_states=20).fit(X, y)
+    assert clf.kkt_residual_ < 1e-12
+    assert clf.n_iter_ < clf.J_.size / 5
