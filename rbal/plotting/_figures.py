@@ -12,8 +12,9 @@ from xml.sax.saxutils import escape
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.collections import Collection, QuadMesh
-from matplotlib.colors import to_rgba_array
+from matplotlib.colors import to_rgb, to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -97,15 +98,15 @@ def _keep_scale(ax):
 
 
 def _keep_color(artist, part):
-    """Take a white or a black that is no part of a palette: one step off, which no eye tells from it."""
+    """Take a white or a black that is no part of a palette, in place of white, and of black or the ink of texts."""
     get, change = (getattr(artist, f"{verb}_{part}", None) for verb in ("get", "set"))
     if get is None or change is None:
         return
     color = get()
     shades = np.atleast_2d(to_rgba_array(color)) if color is not None and len(color) else np.zeros((0, 4))
     if len(shades) == 1:
-        for shade, kept in ((1.0, "#fefefe"), (0.0, "#010101")):
-            if np.all(shades[0, :3] == shade) and shades[0, 3] > 0:
+        for shade, kept in (("white", "#fefefe"), ("black", "#010101"), (rcParams["text.color"], "#010101")):
+            if np.allclose(shades[0, :3], to_rgb(shade)) and shades[0, 3] > 0:
                 change(kept)
 
 

@@ -216,6 +216,16 @@ def test_scales_of_colour_stay_as_they_are(extension):
     assert light.count("#fefefe") == dark.count("#fefefe") >= 2
 
 
+def test_words_on_a_picture_stay_dark(extension):
+    fig, ax = plt.subplots()
+    ax.imshow(np.eye(2), cmap="Blues", vmax=2)
+    ax.text(0, 0, "99")
+    ax.set_title("apart")
+    found, _ = extension.versions(_figures.svg(fig))
+    light, dark = (found[ending][0] for ending in ("-light", "-dark"))
+    assert light.count("#010101") == dark.count("#010101") == 1
+
+
 def test_what_stands_inside_survives_the_way(extension):
     fig, ax = plt.subplots()
     ax.plot(range(9), label="a < b & c > d")

@@ -42,3 +42,11 @@ def test_chapters_import_public_names_only(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_need_no_path(chapter):
     assert not [cell.source for cell in cells(chapter) if "sys.path" in cell.source]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_key_numbers_have_no_heading(chapter):
+    """They are hidden on the page, and a heading would stand there alone."""
+    before, last = jupytext.read(chapter).cells[-2:]
+    assert "nbval-check-output" in last.metadata.get("tags", [])
+    assert not before.source.splitlines()[-1].startswith("#")
