@@ -22,6 +22,9 @@ STYLE = Path(__file__).with_suffix(".css")
 # screen readers need.
 LEFT_OUT = "a.headerlink, details.hide.above-input, .rbal-lifted, script, style, .toctree-wrapper"
 
+# Chromium drops the last pages of a long document (19 of 645, at version 156). So empty ones follow the last that is
+# needed, and are taken off the PDF; how many pages there are is seen from the anchor before them.
+END, ENDPAPERS = "pdf-end", 100
 LEFT_OUT_TEXT = (
     "Code that the pages fold away is left out here, and so are the parts of pages that need a browser: of each "
     "explorer a still is shown. Solutions to the exercises stand at the end."
@@ -218,7 +221,9 @@ def whole(folder, root):
     titles.append(("solutions", "Solutions to the exercises"))
     body.append(
         '<section class="pdf-page-of-book" id="solutions"><article class="bd-article">'
-        f"<h1>Solutions to the exercises</h1>{''.join(solved)}</article></section>"
+        f'<h1>Solutions to the exercises</h1>{"".join(solved)}<div id="{END}"></div></article></section>'
+        + f'<p class="pdf-endpaper"><a href="#{END}">end</a></p>'
+        * ENDPAPERS
     )
     return f"""<!DOCTYPE html>
 <html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>Restoring Balance</title>

@@ -104,7 +104,7 @@ def print_page(page):
         found = pages_of(pdf)
         if found == shown:
             return pdf
-        if nowhere := page.evaluate(FILL, found):
+        if nowhere := [*page.evaluate(FILL, found), *{onepage.END}.difference(found)]:
             raise RuntimeError(f"the PDF has no page for {', '.join(nowhere[:5])}")
         shown = found
     raise RuntimeError("the numbers of pages do not come to rest")
@@ -126,15 +126,17 @@ def make(folder=HTML, root=ROOT):
             raise RuntimeError("\n".join(["the book cannot be printed:", *wrong[:20]]))
         pdf, entries = print_page(page), page.evaluate(ENTRIES)
         chromium.close()
-    return bookmarked(pdf, entries)
+    return finished(pdf, entries)
 
 
-def bookmarked(pdf, entries):
-    """The same with a bookmark for each entry of the contents, and with its author, which Chromium does not write."""
+def finished(pdf, entries):
+    """The same without empty pages at the end, with a bookmark for each entry of the contents, and with its author."""
     import pypdf
 
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # Chromium counts its objects one way, pypdf another
-    writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf))
+    writer, last = pypdf.PdfWriter(clone_from=io.BytesIO(pdf)), pages_of(pdf)[onepage.END]
+    for number in reversed(range(last, len(writer.pages))):
+        writer.remove_page(number, clean=True)
     chapter = None
     for level, title, page in entries:
         inside = chapter if level == "section" else None

@@ -123,6 +123,7 @@ def test_numbers_in_the_contents_are_those_of_the_pages(book, printed):
         assert words in pages[number - 1], title
         assert re.search(rf"\b{number}\s*$", pages[number - 1].strip()) or str(number) in pages[number - 1].split()
     assert "Restoring Balance" in pages[0]
+    assert "Therefore." in pages[-1]
     where = {item.title: reader.get_destination_page_number(item) for item in flat(reader.outline)}
     assert "Words." in pages[where["2. Two"]]
 
