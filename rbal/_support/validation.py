@@ -44,7 +44,7 @@ def in_range(name, value, low, high=math.inf, *, open_low=False):
 
 def number(name, value, low, high=math.inf, *, open_low=False):
     """Return the value as a float, when it is one number in the same range."""
-    if np.ndim(value):
+    if not isinstance(value, float) and np.ndim(value):
         raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")
     return float(in_range(name, value, low, high, open_low=open_low))
 
