@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .._support.validation import one_of, positive_int
+from .._support.validation import flag, one_of, positive_int
 
 
 class Variant(NamedTuple):
@@ -33,7 +33,7 @@ class _Network(nn.Module):
     """Networks that take images with values 0 … 255."""
 
     channels, scale, mean, std = (0, 1, 2), 1 / 127.5, (1.0, 1.0, 1.0), (1.0, 1.0, 1.0)
-    size = None
+    size, preprocess = None, True
 
     def prepare(self, images):
         """Turn images into the tensor that the network takes.
@@ -46,13 +46,16 @@ class _Network(nn.Module):
         Returns
         -------
         torch.Tensor
-            (n, 3, h, w), resized where the network has a size of its own, and normalised, on the network's device.
+            (n, 3, h, w), resized where the network has a size of its own, and normalised unless it takes the pixels as
+            they are, on the network's device.
         """
         device = next(self.parameters()).device
         x = torch.from_numpy(np.ascontiguousarray(checked_images(images))).to(device)
         x = x.permute(0, 3, 1, 2).float()
         if self.size is not None and x.shape[2:] != (self.size, self.size):
             x = functional.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+        if not self.preprocess:
+            return x.contiguous(memory_format=torch.channels_last)
         mean, std = (torch.tensor(v, device=device).view(1, 3, 1, 1) for v in (self.mean, self.std))
         x = (self.scale * x[:, list(self.channels)] - mean) / std
         return x.contiguous(memory_format=torch.channels_last)
@@ -110,6 +113,9 @@ class ResNet(_Network):
         Outputs of the last layer.
     size : int, optional
         Side to which images are resized; by default they are taken as they are.
+    preprocess : bool
+        Whether pixels are brought to the range that the weights were trained for, or taken as they are: red, green and
+        blue from 0 to 255.
 
     Attributes
     ----------
@@ -117,8 +123,9 @@ class ResNet(_Network):
         Length of the features: 2048 for ResNet-50.
     """
 
-    def __init__(self, variant="keras", blocks=(3, 4, 6, 3), width=64, n_classes=1000, size=None):
+    def __init__(self, variant="keras", blocks=(3, 4, 6, 3), width=64, n_classes=1000, size=None, *, preprocess=True):
         super().__init__()
+        self.preprocess = flag("preprocess", preprocess)
         kind = VARIANTS[one_of("variant", variant, tuple(VARIANTS))]
         self.variant, self.size = variant, None if size is None else positive_int("size", size)
         self.channels, self.scale, self.mean, self.std = kind.channels, kind.scale, kind.mean, kind.std

@@ -97,6 +97,8 @@ def train(
         "data": _digest(images, y),
         "model": _digest(*model.state_dict().values()),
     }
+    if not getattr(model.backbone, "preprocess", True):
+        settings["preprocess"] = False  # checkpoints from before this choice have no such entry
     model.to(chosen(device), memory_format=torch.channels_last)
     optimizer = torch.optim.RMSprop(model.parameters(), lr=lr, alpha=RHO, eps=EPS)
     history = _resume(checkpoint, settings, model, optimizer, epochs)
@@ -233,11 +235,11 @@ def _resume(path, settings, model, optimizer, epochs):
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise DataError(f"{path} is no checkpoint of the format {FORMAT!r}: take another path, or delete it")
     stored, history = json.loads(state["settings"]), json.loads(state["history"])
-    if differing := sorted(name for name in settings if stored.get(name) != settings[name]):
+    if differing := sorted(name for name in settings | stored if stored.get(name) != settings.get(name)):
         name = differing[0]
         raise ValueError(
             f"checkpoint {path} belongs to another training: {name} is {stored.get(name)!r} there and "
-            f"{settings[name]!r} here; take another path, or delete it"
+            f"{settings.get(name)!r} here; take another path, or delete it"
         )
     if len(history) > epochs:
         raise ValueError(f"epochs must be at least the {len(history)} of the checkpoint {path}, got {epochs}")

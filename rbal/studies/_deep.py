@@ -49,6 +49,7 @@ class Settings:
     batch_size: int = 128
     lr: float = 1e-4
     decay: float = 1e-5
+    preprocess: int = 1  # 1: pixels in the range that the weights were trained for; 0: as they are, as in the paper
     seeds: int = 3
     held_out: float = 0.25  # images set apart for the threshold, as a share of the imbalanced training set
     head_epochs: int = 30
@@ -60,7 +61,7 @@ class Settings:
     shown_test: int = 1000
 
 
-PAPER = {"negatives": 25_000, "epochs": 100, "lr": 1e-5, "seeds": 1}
+PAPER = {"negatives": 25_000, "epochs": 100, "lr": 1e-5, "preprocess": 0, "seeds": 1}
 
 
 class Study:
@@ -382,7 +383,8 @@ def run(
     if threads:
         torch.set_num_threads(threads)
     settings = Settings(**{**(PAPER if paper else {}), **settings})
-    study = Study(images.load_cifar10(n_test=10_000), settings, work, out / "deep", strategies=strategies)
+    build = partial(deep.load_resnet50, preprocess=bool(settings.preprocess))
+    study = Study(images.load_cifar10(n_test=10_000), settings, work, out / "deep", build, strategies)
     for part in parts:
         with threadpool_limits(threads):
             PARTS[part](study)
