@@ -36,7 +36,7 @@ def load_resnet50(path=None, *, size=None, preprocess=True, download=True, progr
     size : int, optional
         Side to which images are resized; by default they are taken as they are. The weights were trained at 224.
     preprocess : bool
-        Whether pixels are brought to the range that the weights were trained for, or taken as they are, as in the paper.
+        Whether pixels are brought to the range that the weights were trained for, or taken as they are (the paper).
     download : bool
         Whether the weights may be fetched, when they are not in the cache yet.
     progress : bool

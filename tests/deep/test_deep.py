@@ -147,6 +147,8 @@ def test_prepare():
     other = deep.ResNet("torchvision", **TINY).prepare(X)
     np.testing.assert_allclose(other[0, :, 1, 1], [(1 - 0.485) / 0.229, -0.456 / 0.224, -0.406 / 0.225], rtol=1e-6)
     assert deep.ResNet(size=6, **TINY).prepare(X).shape == (1, 3, 6, 6)
+    raw = deep.ResNet("keras", preprocess=False, **TINY).prepare(X)
+    np.testing.assert_array_equal(raw[0, :, 0, 0], [255, 0, 0])  # red, green, blue, as they are
     small = deep.SmallCNN((4, 8)).prepare(X)
     np.testing.assert_allclose(small[0, :, 0, 0], [1, -1, -1])
 
@@ -510,6 +512,16 @@ def test_checkpoint_of_another_training(tmp_path, change, message):
     model, data = tiny(change.pop("model", 0)), pictures(8, seed=change.pop("data", 0))
     with pytest.raises(ValueError, match=message):
         deep.train(model, *data, **{**options, **change})
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_checkpoint_of_another_preprocessing(tmp_path, first):
+    options = {"epochs": 1, "checkpoint": tmp_path / "run.pt", "progress": False}
+    models = tiny(), tiny()
+    models[first].backbone.preprocess = False
+    deep.train(models[0], *pictures(8), **options)
+    with pytest.raises(ValueError, match="preprocess is (None|False) there and (None|False) here"):
+        deep.train(models[1], *pictures(8), **options)
 
 
 @pytest.mark.parametrize("damage", ["short", "rubbish", "other"])
