@@ -520,7 +520,7 @@ def test_checkpoint_of_another_preprocessing(tmp_path, first):
     models = tiny(), tiny()
     models[first].backbone.preprocess = False
     deep.train(models[0], *pictures(8), **options)
-    with pytest.raises(ValueError, match="preprocess is (None|False) there and (None|False) here"):
+    with pytest.raises(ValueError, match=r"preprocess is (None|False) there and (None|False) here"):
         deep.train(models[1], *pictures(8), **options)
 
 
