@@ -62,7 +62,7 @@ def link(shown, word, docname):
 class LinkTerms(SphinxTransform):
     """Make a link of each first mention."""
 
-    default_priority = 600
+    default_priority = 750  # after figures have been lifted, whose places go with their words
 
     def apply(self, **kwargs):
         """Go through the text once; each word that was found is not looked for again."""
