@@ -2,8 +2,8 @@
 
 Its second class is the name of the figure. The figure moves; the cell that drew it keeps its place, with a line that
 says where its figure is. Since it moves before figures are numbered, numbers follow the order in which a reader meets
-them. In Jupyter nothing moves, and the admonition is read there: a sentence that says that the figure is computed below.
-(A directive of our own would be an error there, in red.)
+them. In Jupyter nothing moves, and the admonition is read there: a sentence that says that the figure comes below. (A
+directive of our own would be an error there, in red.)
 """
 
 from docutils import nodes
