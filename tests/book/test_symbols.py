@@ -88,7 +88,7 @@ def test_what_is_under_the_pointer(folder, chromium):
             tab.wait_for_timeout(600)
             return tab.evaluate(
                 "() => { const e = document.getElementById('rbal-preview');"
-                " return e && !e.hidden ? e.querySelector('p').lastChild.textContent.trim() : '' }"
+                " return e && !e.hidden ? e.querySelector('p').childNodes[1].textContent.trim() : '' }"
             )
 
         assert shown("#plain mjx-mi") == "margin"
