@@ -74,17 +74,17 @@ def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.
     return found
 
 
-def large_margin_error(u, q):
+def large_margin_error(shift, q):
     r"""Compute the limit and the rate of the balanced error at infinite margin, for independent spins.
 
-    :math:`\mathcal E_{\rm gen}\simeq\tfrac12{\rm erfc}\bigl(u/(2\sqrt{2q})\bigr) + \mathcal C/(\alpha^++\alpha^-)` with
-    :math:`\mathcal C = \sqrt q\,e^{-u^2/(8q)}/(\sqrt{2\pi}\,u)`. The printed constant lacks the factor
-    :math:`1/(\sqrt{2\pi}u)`, and the balanced accuracy approaches its limit from below (errata).
+    :math:`\mathcal E_{\rm gen}\simeq H\bigl(\bar\delta/(2\sqrt q)\bigr) + \mathcal C/(\alpha^++\alpha^-)`
+    with :math:`\mathcal C = \sqrt q\,e^{-\bar\delta^2/(8q)}/(\sqrt{2\pi}\,\bar\delta)`. The printed constant lacks the
+    factor :math:`1/(\sqrt{2\pi}\bar\delta)`, and the balanced accuracy approaches its limit from below (errata).
 
     Parameters
     ----------
-    u : float or array
-        ‖δ‖/√L, > 0.
+    shift : float or array
+        Size of the shift, δ̄ = ‖δ‖/√L, > 0.
     q : float or array
         1 - m², > 0.
 
@@ -92,10 +92,10 @@ def large_margin_error(u, q):
     -------
     limit, constant : float or ndarray
     """
-    u, q = in_range("u", u, 0.0, open_low=True), in_range("q", q, 0.0, open_low=True)
+    shift, q = in_range("shift", shift, 0.0, open_low=True), in_range("q", q, 0.0, open_low=True)
     with np.errstate(over="ignore"):
-        z = u / (2.0 * np.sqrt(2.0 * q))
-        return 0.5 * erfc(z), np.sqrt(q / (2.0 * np.pi)) / u * np.exp(-np.square(z))
+        z = shift / (2.0 * np.sqrt(2.0 * q))
+        return 0.5 * erfc(z), np.sqrt(q / (2.0 * np.pi)) / shift * np.exp(-np.square(z))
 
 
 def gardner_capacity(kappa):

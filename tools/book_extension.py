@@ -41,14 +41,19 @@ def configure(app, config):
 
 
 def fill_downloads(app, exception):
-    """Put the outputs into the notebooks offered for download: with a cache, MyST-NB writes them without."""
+    """Put the outputs into the notebooks offered for download: with a cache, MyST-NB writes them without.
+
+    Pages that a build was told not to run keep theirs as they are.
+    """
     downloads = Path(app.outdir) / "_sources"
     if exception or app.builder.format != "html" or not downloads.exists():
         return
     cache = get_cache(app.config.nb_execution_cache_path)
     for path in downloads.rglob("*.ipynb"):
-        _, executed = cache.merge_match_into_notebook(nbformat.read(path, as_version=4))
-        nbformat.write(executed, path)
+        notebook = nbformat.read(path, as_version=4)
+        if execute.record(cache, notebook) is not None:
+            _, executed = cache.merge_match_into_notebook(notebook)
+            nbformat.write(executed, path)
 
 
 MOVED = """<!DOCTYPE html>

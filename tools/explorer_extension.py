@@ -1,15 +1,18 @@
-"""Sphinx extension: the directive ``explorer``, which puts one of the explorers of book/_static/explorer into a page.
+"""Sphinx extension: an image of the class ``explorer-NAME`` is one of the explorers of book/_static/explorer.
 
-Readers without JavaScript, and other builders than HTML, get the static figure that stands inside the element.
+The image is the still of it, and stands inside the element: for readers without JavaScript, for other builders than
+HTML, and for Jupyter, where a directive of our own would be an error.
 """
 
 from pathlib import Path
 
 import bundle
 from docutils import nodes
-from docutils.parsers.rst.directives import unchanged
-from sphinx.util.docutils import SphinxDirective
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 
+logger = logging.getLogger(__name__)
+CLASS = "explorer-"  # of an image, followed by the name
 # Names, and what the static figure of each shows.
 FIGURES = {
     "metrics": "Balanced accuracy, accuracy, AUC and AUPRC against the share of positives in the training set",
@@ -22,23 +25,31 @@ FIGURES = {
 }
 
 
-class Explorer(SphinxDirective):
-    """An explorer by its name; content, if any, goes below the static figure."""
+class PlaceExplorers(SphinxTransform):
+    """Put each explorer around its still."""
 
-    required_arguments = 1
-    has_content = False
-    option_spec = {"class": unchanged}  # noqa: RUF012
+    default_priority = 200  # before images are collected
 
-    def run(self):
-        """Write the element around the static figure."""
-        name = self.arguments[0]
-        if name not in FIGURES:
-            raise self.error(f"explorer must be one of {', '.join(FIGURES)}, got {name!r}")
-        image = nodes.image(uri=f"/book/_static/explorer/static/{name}.svg", alt=FIGURES[name])
-        note = nodes.paragraph(text="A still of an explorer, which needs JavaScript.")
-        figure = nodes.container("", image, note, classes=["rbal-static"], is_div=True)
-        start = f'<rbal-explorer name="{name}" id="explorer-{name}">'
-        return [nodes.raw("", start, format="html"), figure, nodes.raw("", "</rbal-explorer>", format="html")]
+    def apply(self, **kwargs):
+        """Visit each image that asks for one."""
+        for image in list(self.document.findall(nodes.image)):
+            name = next((kind.removeprefix(CLASS) for kind in image["classes"] if kind.startswith(CLASS)), None)
+            if name is None:
+                continue
+            if name not in FIGURES or not image["uri"].endswith(f"/{name}.svg"):
+                message = (
+                    f"explorer must be one of {', '.join(FIGURES)}, with the still of its name, got {name!r} with "
+                )
+                logger.error(message + image["uri"], location=image)
+                continue
+            image["classes"].clear()
+            image["alt"] = FIGURES[name]
+            note = nodes.paragraph(text="A still of an explorer, which needs JavaScript.")
+            figure = nodes.container("", image.deepcopy(), note, classes=["rbal-static"], is_div=True)
+            start = f'<rbal-explorer name="{name}" id="explorer-{name}">'
+            image.replace_self(
+                [nodes.raw("", start, format="html"), figure, nodes.raw("", "</rbal-explorer>", format="html")]
+            )
 
 
 def add_assets(app, pagename, templatename, context, doctree):
@@ -59,7 +70,7 @@ def write_bundle(app, exception):
 
 def setup(app):
     """Register with Sphinx."""
-    app.add_directive("explorer", Explorer)
+    app.add_transform(PlaceExplorers)
     app.connect("html-page-context", add_assets)
     app.connect("build-finished", write_bundle)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,35 +1,26 @@
-"""Sphinx extension: the directive ``opening``, which shows a figure of a page before the code that computes it.
+"""Sphinx extension: an admonition of the class ``opening`` shows a figure of the page before the code that computes it.
 
-The figure moves; the cell that drew it keeps its place, with a line that says where its figure is. Since it moves
-before figures are numbered, numbers follow the order in which a reader meets them. In Jupyter nothing moves, and what
-stands inside the directive is read there: a sentence that says that the figure is computed below.
+Its second class is the name of the figure. The figure moves; the cell that drew it keeps its place, with a line that
+says where its figure is. Since it moves before figures are numbered, numbers follow the order in which a reader meets
+them. In Jupyter nothing moves, and the admonition is read there: a sentence that says that the figure comes below. (A
+directive of our own would be an error there, in red.)
 """
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 
 logger = logging.getLogger(__name__)
+MARK, FIGURE = "opening", "fig-"  # class of such an admonition, and how its second class, the name of a figure, begins
 LIFTED = "rbal-lifted"  # class of the line that is left behind
 
 
-class opening(nodes.General, nodes.Element):
-    """Place that waits for a figure."""
-
-
-class Opening(SphinxDirective):
-    """The place for a figure of the same page, by its name. What stands inside is for readers of the notebook."""
-
-    required_arguments = 1
-    has_content = True
-
-    def run(self):
-        """Mark the place."""
-        place = opening(figure=nodes.fully_normalize_name(self.arguments[0]))
-        self.set_source_info(place)
-        return [place]
+def openings(document):
+    """Places that wait for a figure, and its name."""
+    for place in list(document.findall(nodes.admonition)):
+        if MARK in place["classes"]:
+            yield place, next((name for name in place["classes"] if name.startswith(FIGURE)), None)
 
 
 def left_behind(name, docname):
@@ -56,8 +47,7 @@ class LiftFigures(SphinxTransform):
     def apply(self, **kwargs):
         """Visit each place."""
         figures = {name: figure for figure in self.document.findall(nodes.figure) for name in figure["names"]}
-        for place in list(self.document.findall(opening)):
-            name = place["figure"]
+        for place, name in openings(self.document):
             figure = figures.pop(name, None)
             if figure is None:
                 message = f"opening: this page has no figure {name!r}, or it stands in another opening; it has "
@@ -70,6 +60,5 @@ class LiftFigures(SphinxTransform):
 
 def setup(app):
     """Register with Sphinx."""
-    app.add_directive("opening", Opening)
     app.add_transform(LiftFigures)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,8 @@
  * Previews: what a link leads to, beside the link, while the pointer rests on it or the keyboard is at it. Figures,
  * equations, citations, glossary terms, theorems and sections of the book, on the same page or on another one. A page that
  * was opened from a folder cannot read other pages, and previews its own only. Nothing on touch screens.
+ *
+ * And symbols: for what is under the pointer in a formula, its row of the page of notation (symbols.js holds them all).
  */
 (() => {
   if (!matchMedia("(hover: hover) and (pointer: fine)").matches) return;
@@ -72,7 +74,59 @@
     return [heading, first].filter(Boolean);
   }
 
+  /**
+   * What a part of a typeset formula consists of, without its layout: characters, and which stands above or below which.
+   * What MathJax has made of the same symbol has the same key everywhere.
+   */
+  function keyOf(node) {
+    const name = node.localName;
+    if (name === "mjx-c") return `${node.className} `;
+    if (/^mjx-(spacer|mspace|assistive-mml)$/.test(name)) return "";
+    const inside = [...node.children].map(keyOf).join("");
+    return /^mjx-(msub|msup|msubsup|mover|munder|script|over|base)$/.test(name) ? `${name}(${inside})` : inside;
+  }
+
+  const RAISED = "mjx-msub, mjx-msup, mjx-msubsup, mjx-mover, mjx-munder";
+  // + − ± * ⋆ ′: what makes another symbol of a letter; any other superscript is a power, or a transposed matrix
+  const MARK = /^mjx-script\(mjx-c(2B|2212|B1|2217|2A|22C6|2032)\b[^ ]*( TEX-\S+)? \)$/;
+  const page = location.pathname.replace(/^.*\//, "").replace(/\.html$/, "");
+  const rowOf = new WeakMap(); // elements of formulas whose row was found
+  let symbols = null;
+
+  /** Rows by the keys of their symbols, made when the pointer first comes to a formula. */
+  function rows() {
+    if (symbols || !window.MathJax?.tex2chtml) return symbols ?? new Map();
+    symbols = new Map();
+    for (const row of window.rbalSymbols ?? []) {
+      if ((row.only && !row.only.includes(page)) || row.never?.includes(page)) continue;
+      for (const tex of row.names) {
+        const key = keyOf(window.MathJax.tex2chtml(tex));
+        if (!symbols.has(key)) symbols.set(key, row);
+      }
+    }
+    return symbols;
+  }
+
+  /** The largest part of a formula around an element that has a row, or null: κ in κ², but not in κ with an index. */
+  function symbolAt(element) {
+    let [node, found] = [element.closest("mjx-mi, mjx-mo, mjx-mn"), null];
+    if (!node?.closest("article mjx-container")) return null;
+    for (; !node.matches("mjx-math"); node = node.parentElement) {
+      if (!node.matches(`mjx-mi, ${RAISED}`)) continue;
+      const row = rows().get(keyOf(node));
+      const power = node.matches("mjx-msup") && !MARK.test(keyOf(node.querySelector(":scope > mjx-script")));
+      if (row) rowOf.set((found = node), row);
+      else if (node.matches(RAISED) && !power) found = null;
+    }
+    return found;
+  }
+
   async function find(link) {
+    if (rowOf.has(link)) {
+      const box = document.createElement("div");
+      box.innerHTML = rowOf.get(link).html; // our own, from the build
+      return [...box.children];
+    }
     const url = new URL(link.href);
     const page = await pageOf(url);
     const target = page?.getElementById(decodeURIComponent(url.hash.slice(1)));
@@ -125,9 +179,10 @@
     timer = setTimeout(work, WAIT);
   };
   const linkAt = (event) => (event.target instanceof Element ? event.target.closest(LINKS) : null);
+  const symbolUnder = (event) => (event.target instanceof Element ? symbolAt(event.target) : null);
 
   document.addEventListener("mouseover", (event) => {
-    const link = linkAt(event);
+    const link = linkAt(event) ?? symbolUnder(event);
     if (link && link === shown) clearTimeout(timer);
     else if (link) later(() => show(link));
     else if (tip.contains(event.target)) clearTimeout(timer);

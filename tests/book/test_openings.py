@@ -21,7 +21,7 @@ SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50"><metadata><rbal-words>A line that rises, from the '
     'lower left to the upper right.</rbal-words></metadata><path style="stroke: #0072b2" d="M0 50 L100 0"/></svg>'
 )
-OPENING = "# A chapter\n\nAn answer.\n\n```{{opening}} {}\nThe figure is computed below.\n```\n"
+OPENING = "# A chapter\n\nAn answer.\n\n```{{admonition}} Its figure\n:class: opening {}\nIt is computed below.\n```\n"
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
 LONGEST = 59  # words of a caption
 TEXT = "## Later\n\nSee {numref}`fig-early`, then {numref}`fig-Best`.\n"
@@ -110,7 +110,7 @@ def test_a_chapter_opens_with_question_answer_paper_and_figure(chapter):
         r"^```\{admonition\} The question$",
         r"^```\{admonition\} The answer$",
         r"^\*(?!\*)[^*]+\*$",  # what of the paper it reproduces
-        r"^```\{(opening|explorer)\} \S+$",
+        r"^:class: (opening fig-|explorer-)\S+$",
     ]
     found = [re.search(pattern, top, re.MULTILINE) for pattern in order]
     assert all(found), f"not before the first cell: {[p for p, f in zip(order, found, strict=True) if not f]}"

@@ -10,6 +10,9 @@ import pytest
 
 CHAPTERS = sorted(Path(__file__).resolve().parents[2].joinpath("notebooks").glob("*.md"))
 LONGEST, MEDIAN = 25, 6  # non-blank lines
+# Directives that jupyterlab-myst renders, of those that are of use here.
+LAB = {"admonition", "code-cell", "exercise", "figure", "image", "math", "note", "solution", "solution-end"}
+LAB |= {"solution-start", "prf:lemma", "prf:proof", "prf:proposition", "prf:theorem", "table", "tip", "warning"}
 
 
 @functools.cache
@@ -42,6 +45,15 @@ def test_chapters_import_public_names_only(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_chapters_need_no_path(chapter):
     assert not [cell.source for cell in cells(chapter) if "sys.path" in cell.source]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_jupyterlab_knows_every_directive(chapter):
+    """One that it does not know is an error there, in red, which hides what it says."""
+    used = set(re.findall(r"^[`:]{3,}\{([^}]+)\}", chapter.read_text(encoding="utf-8"), re.MULTILINE))
+    assert used <= LAB, (
+        f"instead of {used - LAB} write a directive that Lab knows, and let tools/ make of it what it is"
+    )
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)

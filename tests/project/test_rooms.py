@@ -19,7 +19,7 @@ ROWS = [
     {"saddle", "limits", "datasets", "samplers", "experiments"},
     {"calibration", "phases", "margins", "strategies", "deep"},
     {"advice"},
-    {"studies", "widgets"},
+    {"lessons", "studies", "widgets"},
     {"warmup"},
     {"cli"},
 ]
@@ -32,6 +32,7 @@ PUBLIC = {
     "experiments": "PROVENANCE SharedTest TrialError generator pivot run shared_test summary train",
     "kernels": "KERNELS BoundKernel Kernel Parameter arc_cosine bind moments ntk register",
     "learners": "LinearSVM OrderParameters SphericalPerceptron order_parameters",
+    "lessons": "check classes scored tumours",
     "limits": "gardner_capacity large_margin large_margin_error",
     "losses": "EQUALITY HINGE INEQUALITY LOGISTIC LOSSES SQUARE SQUARED_HINGE Constraint Loss bootstrapped "
     "expectations homogeneity of_difference record_of register tempered",
