@@ -24,7 +24,7 @@ $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-kernels study-sampling study-log-z bench deep wheel serve lock clean distclean
+.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-kernels study-sampling study-log-z study-pairs study-digits bench deep wheel serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -87,8 +87,9 @@ test-notebooks: $(READY) ## Run every chapter and compare its key numbers with t
 test-elsewhere: $(READY) ## Run the chapters as other CPUs would compute them (ELSEWHERE="--help" lists how to choose)
 	PYTHONPATH=tools $(BIN)/python tools/elsewhere.py $(JOBS) $(ELSEWHERE)
 
+# Tests of one page go to one worker, which opens it once for all of them.
 test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
-	$(BIN)/python -m pytest -n $(JOBS) tests/book -m browser
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/book -m browser
 
 references: $(READY) ## Run every chapter and write its key numbers to tests/references (look at the diff)
 	$(BIN)/python tools/notebooks.py references
@@ -116,6 +117,12 @@ study-sampling: $(READY) ## Run the study of the chapter likelihood_informed (ha
 
 study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an hour; goes on where it stopped)
 	$(BIN)/python -m rbal.studies log_z
+
+study-pairs: $(READY) ## Predict and train all pairs of digits for the chapter parts (six minutes; goes on where it stopped)
+	$(BIN)/python -m rbal.studies pairs
+
+study-digits: $(READY) ## Predict and train machines of ten digits for the chapter many_classes (two minutes; goes on where it stopped)
+	$(BIN)/python -m rbal.studies digits
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks
