@@ -87,9 +87,8 @@ test-notebooks: $(READY) ## Run every chapter and compare its key numbers with t
 test-elsewhere: $(READY) ## Run the chapters as other CPUs would compute them (ELSEWHERE="--help" lists how to choose)
 	PYTHONPATH=tools $(BIN)/python tools/elsewhere.py $(JOBS) $(ELSEWHERE)
 
-# Tests of one page go to one worker, which opens it once for all of them.
 test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/book -m browser
+	$(BIN)/python -m pytest -n $(JOBS) tests/book -m browser
 
 references: $(READY) ## Run every chapter and write its key numbers to tests/references (look at the diff)
 	$(BIN)/python tools/notebooks.py references

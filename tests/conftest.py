@@ -51,14 +51,21 @@ def browser(chromium):
 
 
 @pytest.fixture(scope="session")
-def desk(browser, origin):
-    """What a page of the book is like at a desk; a worker opens each page once."""
-    with browser.new_context(viewport=DESK) as context:
-        yield once(at_a_desk, context, origin)
+def shared(tmp_path_factory):
+    """A folder of this run, the same for all workers."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
 
 
 @pytest.fixture(scope="session")
-def phone(browser, origin):
+def desk(browser, origin, shared):
+    """What a page of the book is like at a desk; each is opened once, by the first worker that asks."""
+    with browser.new_context(viewport=DESK) as context:
+        yield once(at_a_desk, context, origin, shared)
+
+
+@pytest.fixture(scope="session")
+def phone(browser, origin, shared):
     """What a page of the book is like on a phone."""
     with browser.new_context(viewport=PHONE) as context:
-        yield once(on_a_phone, context, origin)
+        yield once(on_a_phone, context, origin, shared)

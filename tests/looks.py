@@ -1,10 +1,12 @@
 """A page of the book as a browser shows it, opened once at each width, and all that the tests ask of it there."""
 
-import functools
+import json
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from pages import PHONE, SETTLE
+
+from rbal._support.files import locked
 
 DESK = {"width": 1400, "height": 900}
 # Nothing but this machine can be reached: what a page asks of others is told, and fails at once.
@@ -158,6 +160,15 @@ def on_a_phone(context, origin, name, body=None):
         return OnAPhone(list(wrong), cut, figures)
 
 
-def once(look, context, origin):
-    """A function of a page's name that opens the page the first time, and knows the answer from then on."""
-    return functools.cache(functools.partial(look, context, origin))
+def once(look, context, origin, folder):
+    """A function of a page's name that opens the page if no worker has done so yet; answers are kept in a folder."""
+    kind = {at_a_desk: AtADesk, on_a_phone: OnAPhone}[look]
+
+    def answer(name):
+        path = folder / f"{look.__name__} {name.replace('/', ' ')}.json"
+        with locked(path):
+            if not path.exists():
+                path.write_text(json.dumps(look(context, origin, name)), encoding="utf-8")
+        return kind(*json.loads(path.read_text(encoding="utf-8")))
+
+    return answer

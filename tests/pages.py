@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,8 +31,3 @@ PAGES = sorted(
     if not {"_static", "_sources", "_images"} & set(path.relative_to(HTML).parts)
     and str(path.relative_to(HTML)) not in MOVED
 )
-
-
-def together(pages):
-    """Parameters of a test that looks at these pages: tests of one page share a worker, which opens it once."""
-    return [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in pages]

@@ -6,7 +6,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 from looks import DESK, at_a_desk
-from pages import HTML, MOVED, PAGES, together
+from pages import HTML, MOVED, PAGES
 
 pytestmark = pytest.mark.browser
 
@@ -96,7 +96,6 @@ def good(served):
 
 
 @pytest.mark.parametrize("expected", BROKEN)
-@pytest.mark.xdist_group("broken pages")
 def test_broken_pages_are_recognised(expected, served, good):
     assert not good
     found = served("bad.html", BROKEN[expected])
@@ -119,7 +118,7 @@ def test_links_lead_somewhere(name):
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("name", together(PAGES))
+@pytest.mark.parametrize("name", PAGES)
 def test_page_in_the_browser(name, desk):
     found = desk(name).problems
     assert not found, "\n".join(found)

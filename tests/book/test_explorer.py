@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from looks import listen
-from pages import HTML, PHONE, ROOT, SETTLE, WIDE, serve, together
+from pages import HTML, PHONE, ROOT, SETTLE, WIDE, serve
 from scipy.special import log_ndtr
 
 import rbal
@@ -743,7 +743,7 @@ CHAPTERS = {
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("page", together(CHAPTERS))
+@pytest.mark.parametrize("page", CHAPTERS)
 def test_chapter_holds_its_explorer(page, desk):
     if not (HTML / page).exists():
         pytest.skip("there is no book in _build/html: make book")
@@ -812,7 +812,6 @@ def test_round_numbers_can_be_typed(browser, origin):
 
 
 @pytest.mark.browser
-@pytest.mark.xdist_group("untouched")
 def test_each_title_once(untouched):
     titles = untouched.locator(".x-title").all_inner_texts()
     assert not any(untouched.locator(".x-title").nth(k).is_visible() for k in range(len(titles)))
@@ -843,7 +842,6 @@ def test_small_values_are_bounds(javascript):
 
 
 @pytest.mark.browser
-@pytest.mark.xdist_group("untouched")
 def test_colours_follow_the_theme(untouched):
     ground = {}
     for scheme in ("dark", "light"):
@@ -927,7 +925,6 @@ def axe():
 
 
 @pytest.mark.browser
-@pytest.mark.xdist_group("untouched")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible(scheme, untouched, axe):
     in_theme(untouched, scheme)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from looks import CUT, DESK, FIGURES, FIRST, opened
-from pages import HTML, PAGES, PHONE, together
+from pages import HTML, PAGES, PHONE
 
 pytestmark = pytest.mark.browser
 
@@ -64,7 +64,7 @@ def test_page_reads_on_a_phone(name, phone):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", together(CHAPTERS))
+@pytest.mark.parametrize("name", CHAPTERS)
 def test_first_figure_stands_near_the_top(name, desk, record_property):
     top = desk(name).first
     record_property("first figure, px", top)
