@@ -24,7 +24,7 @@ $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-kernels study-sampling study-log-z bench deep wheel serve lock clean distclean
+.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-kernels study-sampling study-log-z study-pairs study-digits bench deep wheel serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -116,6 +116,12 @@ study-sampling: $(READY) ## Run the study of the chapter likelihood_informed (ha
 
 study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an hour; goes on where it stopped)
 	$(BIN)/python -m rbal.studies log_z
+
+study-pairs: $(READY) ## Predict and train all pairs of digits for the chapter parts (six minutes; goes on where it stopped)
+	$(BIN)/python -m rbal.studies pairs
+
+study-digits: $(READY) ## Predict and train machines of ten digits for the chapter many_classes (two minutes; goes on where it stopped)
+	$(BIN)/python -m rbal.studies digits
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks

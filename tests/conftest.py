@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from pages import CHROMIUM, HTML, serve
+from looks import ALONE, DESK, at_a_desk, on_a_phone, once
+from pages import CHROMIUM, HTML, PHONE, serve
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,7 +37,7 @@ def chromium():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", ALONE])
         yield browser
         browser.close()
 
@@ -47,3 +48,24 @@ def browser(chromium):
     if not (HTML / "_static" / "vendor").exists():
         pytest.skip("the book was built without npm, so its pages load their assets from CDNs")
     return chromium
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    """A folder of this run, the same for all workers."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
+
+
+@pytest.fixture(scope="session")
+def desk(browser, origin, shared):
+    """What a page of the book is like at a desk; each is opened once, by the first worker that asks."""
+    with browser.new_context(viewport=DESK) as context:
+        yield once(at_a_desk, context, origin, shared)
+
+
+@pytest.fixture(scope="session")
+def phone(browser, origin, shared):
+    """What a page of the book is like on a phone."""
+    with browser.new_context(viewport=PHONE) as context:
+        yield once(on_a_phone, context, origin, shared)

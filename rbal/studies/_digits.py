@@ -1,6 +1,6 @@
 """Predict and train machines of ten digits, all classes alike and with a long tail, for the chapter many_classes.
 
-How it runs: ``python -m rbal.studies digits``, two minutes of one core.
+How it runs: ``make study-digits``, two minutes of one core.
 How it resumes: predictions and training sets are kept in the store as they come, and are not computed again.
 Where it is stored: ``digits.npz``; tests/studies/test_digits_study.py reads it.
 

@@ -1,6 +1,6 @@
 """Measure the theory on all 45 pairs of digits: one cloud a class, own covariances, and parts.
 
-How it runs: ``python -m rbal.studies pairs``, about six minutes of one core.
+How it runs: ``make study-pairs``, about six minutes of one core.
 How it resumes: parts of the digits and results of pairs are kept in the store as they come, and not computed again.
 Where it is stored: ``pairs.csv``, written anew after each pair, once there are as many rows as it holds; the chapter
 parts draws it, and tests/studies/test_pairs_study.py reads it.

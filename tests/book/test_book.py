@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
-from pages import HTML, MOVED, PAGES, PHONE, WIDE
+from looks import DESK, at_a_desk
+from pages import HTML, MOVED, PAGES
 
 pytestmark = pytest.mark.browser
 
@@ -45,69 +46,6 @@ def broken_links(name, hrefs=None):
     return broken
 
 
-# What is wrong with the page as the reader sees it. An undefined macro is typeset in red and is no error to MathJax.
-INSPECT = r"""
-async () => {
-  const found = [];
-  if (window.MathJax?.startup) await MathJax.startup.promise;
-  for (const image of document.images) {
-    image.loading = "eager";
-    await image.decode().catch(() => {});
-    const name = image.getAttribute("src");
-    if (!image.complete || image.naturalWidth === 0) found.push(`missing image: ${name}`);
-    if (!image.alt.trim()) found.push(`image without alternative text: ${name}`);
-  }
-  for (const node of document.querySelectorAll("mjx-merror, [data-mjx-error]"))
-    found.push(`formula with an error: ${node.getAttribute("data-mjx-error") || node.textContent}`);
-  for (const node of document.querySelectorAll("mjx-mtext"))
-    if (getComputedStyle(node).color === "rgb(255, 0, 0)") {
-      const formula = MathJax.startup.document.getMathItemsWithin(node.closest("mjx-container").parentNode)[0];
-      found.push(`undefined macro in a formula: ${formula?.math}`);
-    }
-  for (const node of document.querySelectorAll(".math"))
-    if (!node.querySelector("mjx-container")) found.push(`formula not rendered: ${node.textContent.slice(0, 60)}`);
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const { parentElement: parent, textContent: text } = walker.currentNode;
-    if (parent.closest("script, style, noscript, template, code, pre, mjx-container, .math")) continue;
-    const raw = text.match(/\$\$|\\[(\[]|\\begin\{|\$[^\s$][^$]*\$/);
-    if (raw) found.push(`raw formula in the text: ${text.trim().slice(0, 60)}`);
-  }
-  return found;
-}
-"""
-
-
-def problems(browser, origin, name, body=None):
-    """Everything that is wrong with one page in the browser; body stands in for the page's file."""
-    found = []
-    page = browser.new_page(viewport=WIDE)
-    try:
-        page.on("console", lambda m: m.type == "error" and found.append(f"console: {m.text} ({m.location['url']})"))
-        page.on("pageerror", lambda error: found.append(f"script: {error}"))
-        page.on("response", lambda r: r.status >= 400 and found.append(f"{r.status}: {r.url}"))
-
-        def stay(route):
-            if body is not None and route.request.url == origin + name:
-                return route.fulfill(body=body, content_type="text/html; charset=utf-8")
-            if route.request.url.startswith((origin, "data:", "blob:")):
-                return route.continue_()
-            found.append(f"a request leaves the book: {route.request.url}")
-            return route.abort()
-
-        page.route("**/*", stay)
-        page.goto(origin + name, wait_until="load")
-        page.wait_for_load_state("networkidle")
-        found += page.evaluate(INSPECT)
-        page.set_viewport_size(PHONE)
-        width = page.evaluate("document.documentElement.scrollWidth")
-        if width > PHONE["width"]:
-            found.append(f"{width} px wide on a phone of {PHONE['width']}")
-    finally:
-        page.close()
-    return found
-
-
 def need_book():
     if not PAGES:
         pytest.skip("there is no book in _build/html: make book")
@@ -137,19 +75,30 @@ BROKEN = {
     "script: thrown": "<script>throw new Error('thrown')</script>",
     "px wide": '<div style="width: 900px">wide</div>',
 }
+HEAD = (
+    '<!doctype html><html><head><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
+    '<script>MathJax = {options: {processHtmlClass: "tex2jax_process|mathjax_process|math"}, tex: {inlineMath: '
+    r'[["\\(", "\\)"]], displayMath: []}}</script>'
+    '<script src="/_static/vendor/mathjax/tex-mml-chtml.js"></script></head><body>'
+)
+
+
+@pytest.fixture(scope="module")
+def served(browser, origin):
+    """What is wrong with a page that the test itself serves, under a name that the book does not have."""
+    with browser.new_context(viewport=DESK) as context:
+        yield lambda name, inner: at_a_desk(context, origin, name, f"{HEAD}{inner}</body></html>").problems
+
+
+@pytest.fixture(scope="module")
+def good(served):
+    return served("good.html", "<p>fine: \\(x\\)</p>")
 
 
 @pytest.mark.parametrize("expected", BROKEN)
-def test_broken_pages_are_recognised(expected, browser, origin):
-    head = (
-        '<!doctype html><html><head><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
-        '<script>MathJax = {options: {processHtmlClass: "tex2jax_process|mathjax_process|math"}, tex: {inlineMath: '
-        r'[["\\(", "\\)"]], displayMath: []}}</script>'
-        '<script src="/_static/vendor/mathjax/tex-mml-chtml.js"></script></head><body>'
-    )
-    # served by the test itself, under a name that the book does not have
-    assert not problems(browser, origin, "good.html", f"{head}<p>fine: \\(x\\)</p></body></html>")
-    found = problems(browser, origin, "bad.html", f"{head}{BROKEN[expected]}</body></html>")
+def test_broken_pages_are_recognised(expected, served, good):
+    assert not good
+    found = served("bad.html", BROKEN[expected])
     assert any(expected in problem for problem in found), found
 
 
@@ -157,9 +106,10 @@ def test_broken_pages_are_recognised(expected, browser, origin):
 def test_old_addresses_lead_to_the_same_place(old, chromium, origin):
     need_book()
     page = chromium.new_page()
-    page.goto(f"{origin}/{old}#exercises")
-    page.wait_for_url(f"{origin}/{MOVED[old]}#exercises")
+    page.goto(f"{origin}{old}#exercises", wait_until="commit")
+    page.wait_for_url(f"{origin}{MOVED[old]}#exercises", wait_until="commit")
     page.close()
+    assert (HTML / MOVED[old]).is_file()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -169,6 +119,6 @@ def test_links_lead_somewhere(name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_in_the_browser(name, browser, origin):
-    found = problems(browser, origin, name)
+def test_page_in_the_browser(name, desk):
+    found = desk(name).problems
     assert not found, "\n".join(found)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from looks import listen
 from pages import HTML, PHONE, ROOT, SETTLE, WIDE, serve
 from scipy.special import log_ndtr
 
@@ -415,24 +416,9 @@ def opened(browser, origin, page="book/explorers.html", query="", **options):
     if not (HTML / page).exists():
         pytest.skip("there is no book in _build/html: make book")
     context = browser.new_context(**{"viewport": WIDE, "accept_downloads": True, **options})
-    tab, wrong = context.new_page(), []
+    tab = context.new_page()
     tab.set_default_timeout(120_000)
-
-    def heard(message):
-        # when the address changes the browser asks again for the icon, offline too
-        if message.type == "error" and not message.location["url"].endswith("favicon.svg"):
-            wrong.append(f"console: {message.text} ({message.location['url']})")
-
-    tab.on("console", heard)
-    tab.on("pageerror", lambda error: wrong.append(f"script: {error}"))
-
-    def stay(route):
-        if route.request.url.startswith((origin, "data:", "blob:")):
-            return route.continue_()
-        wrong.append(f"a request leaves the book: {route.request.url}")
-        return route.abort()
-
-    context.route("**/*", stay)
+    wrong = listen(tab, origin)
     tab.goto(origin + page + query, wait_until="load")
     tab.wait_for_function("[...document.querySelectorAll('rbal-explorer')].every((e) => e.explorer)")
     tab.wait_for_load_state("networkidle")
@@ -441,7 +427,23 @@ def opened(browser, origin, page="book/explorers.html", query="", **options):
         yield tab
     finally:
         context.close()
+    # when the address changes the browser asks again for the icon, offline too
+    wrong = [line for line in wrong if not line.endswith("favicon.svg)")]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture(scope="module")
+def untouched(browser, origin):
+    """The page of explorers as it opens; tests that share it move nothing, and leave it light and on a screen."""
+    with opened(browser, origin) as tab:
+        yield tab
+
+
+def in_theme(tab, scheme):
+    """Let the reader's system turn light or dark."""
+    tab.emulate_media(color_scheme=scheme)
+    tab.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=scheme)
+    tab.evaluate(SETTLE)
 
 
 def read(tab, name):
@@ -742,11 +744,11 @@ CHAPTERS = {
 
 @pytest.mark.browser
 @pytest.mark.parametrize("page", CHAPTERS)
-def test_chapter_holds_its_explorer(page, browser, origin):
-    with opened(browser, origin, page) as tab:
-        names = tab.locator("rbal-explorer").evaluate_all("es => es.map((e) => e.getAttribute('name'))")
-        assert names == [CHAPTERS[page]]
-        assert read(tab, names[0])["state"] == DEFAULTS[names[0]]
+def test_chapter_holds_its_explorer(page, desk):
+    if not (HTML / page).exists():
+        pytest.skip("there is no book in _build/html: make book")
+    name = CHAPTERS[page]
+    assert desk(page).explorers == [[name, DEFAULTS[name]]]
 
 
 @pytest.mark.browser
@@ -810,13 +812,12 @@ def test_round_numbers_can_be_typed(browser, origin):
 
 
 @pytest.mark.browser
-def test_each_title_once(browser, origin):
-    with opened(browser, origin) as tab:
-        titles = tab.locator(".x-title").all_inner_texts()
-        assert not any(tab.locator(".x-title").nth(k).is_visible() for k in range(len(titles)))
-        headings = tab.locator("article h2").evaluate_all("hs => hs.map((h) => h.firstChild.textContent)")
-        labels = tab.locator(".x-explorer").evaluate_all("es => es.map((e) => e.ariaLabel)")
-        assert headings == labels
+def test_each_title_once(untouched):
+    titles = untouched.locator(".x-title").all_inner_texts()
+    assert not any(untouched.locator(".x-title").nth(k).is_visible() for k in range(len(titles)))
+    headings = untouched.locator("article h2").evaluate_all("hs => hs.map((h) => h.firstChild.textContent)")
+    labels = untouched.locator(".x-explorer").evaluate_all("es => es.map((e) => e.ariaLabel)")
+    assert headings == labels
 
 
 def test_colours_are_those_of_the_figures(javascript):
@@ -841,12 +842,11 @@ def test_small_values_are_bounds(javascript):
 
 
 @pytest.mark.browser
-def test_colours_follow_the_theme(browser, origin):
+def test_colours_follow_the_theme(untouched):
     ground = {}
-    for scheme in ("light", "dark"):
-        with opened(browser, origin, color_scheme=scheme) as tab:
-            ground[scheme] = tab.locator(".x-explorer").first.evaluate("e => getComputedStyle(e).backgroundColor")
-            assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+    for scheme in ("dark", "light"):
+        in_theme(untouched, scheme)
+        ground[scheme] = untouched.locator(".x-explorer").first.evaluate("e => getComputedStyle(e).backgroundColor")
     levels = {scheme: sum(map(int, re.findall(r"\d+", color)[:3])) for scheme, color in ground.items()}
     assert levels["light"] > 700
     assert levels["dark"] < 150
@@ -926,10 +926,12 @@ def axe():
 
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessible(scheme, browser, origin, axe):
-    with opened(browser, origin, color_scheme=scheme) as tab:
-        tab.evaluate(axe)
-        found = tab.evaluate("axe.run('rbal-explorer', { resultTypes: ['violations'], preload: false })")["violations"]
+def test_accessible(scheme, untouched, axe):
+    in_theme(untouched, scheme)
+    untouched.evaluate(axe)
+    run = "axe.run('rbal-explorer', { resultTypes: ['violations'], preload: false })"
+    found = untouched.evaluate(run)["violations"]
+    in_theme(untouched, "light")
     serious = [
         f"{v['id']} ({v['impact']}): {node['html'][:160]}"
         for v in found if v["impact"] in ("serious", "critical") for node in v["nodes"]

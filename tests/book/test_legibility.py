@@ -6,75 +6,15 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
+from looks import CUT, DESK, FIGURES, FIRST, opened
 from pages import HTML, PAGES, PHONE
 
 pytestmark = pytest.mark.browser
 
 SMALLEST = 9  # pixels, of text in a figure on a phone
-DESK = {"width": 1400, "height": 900}
 HIGHEST = 900  # pixels from the top of a page, within which a chapter shows its first figure
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 STILLS = "book/widgets.html"  # pictures of widgets, which draw on a canvas of their own, as Jupyter shows them
-
-READY = """async () => {
-  if (window.MathJax?.startup) await MathJax.startup.promise;
-  for (const image of document.images) {
-    image.loading = "eager";
-    await image.decode().catch(() => {});
-  }
-  await new Promise((done) => setTimeout(done, 100));
-}"""
-
-# Figures of cells that are shown: their file and width. Others have text that cannot be measured.
-FIGURES = """() => [...document.querySelectorAll(".cell_output figure img, .rbal-figure img")]
-  .filter((image) => image.offsetParent !== null)
-  .map((image) => ({ file: image.currentSrc, width: image.getBoundingClientRect().width,
-                     ours: image.classList.contains("rbal-img") }))"""
-
-# Formulas that go on where nobody can see it: outside of the page, or in a box that does not scroll or has no edge.
-CUT = """() => {
-  const found = [];
-  for (const node of document.querySelectorAll("mjx-container")) {
-    if (node.offsetParent === null || node.closest("nav")) continue; // in a closed solution, or in the contents
-    const name = node.textContent.slice(0, 40) || node.querySelector("math")?.textContent.slice(0, 40);
-    const box = node.getBoundingClientRect();
-    if (node.getAttribute("display") !== "true" && !node.matches(".rbal-wide")) {
-      const scrolls = node.closest(".pst-scrollable-table-container, pre");
-      if (!scrolls && box.right > innerWidth + 1) found.push(`a formula within a line is cut off: ${name}`);
-      continue;
-    }
-    if (box.right > innerWidth + 1) found.push(`a formula leaves the page: ${name}`);
-    const inner = node.querySelector("mjx-math")?.getBoundingClientRect();
-    const hidden = inner ? inner.right - box.right : 0;
-    if (hidden <= 2) continue;
-    if (!/auto|scroll/.test(getComputedStyle(node).overflowX)) found.push(`a formula does not scroll: ${name}`);
-    else if (!node.matches(".rbal-more-right, .rbal-more-left")) found.push(`a formula has no edge: ${name}`);
-  }
-  for (const node of document.querySelectorAll(".bd-article p"))
-    if (/^[,.;:]/.test(node.textContent.trim())) found.push(`an orphan: ${node.textContent.trim().slice(0, 40)}`);
-  return found;
-}"""
-
-FIRST = """() => {
-  const shown = [...document.querySelectorAll(".bd-article :is(figure img, .cell_output img, rbal-explorer)")]
-    .filter((node) => node.offsetParent !== null);
-  return shown.length ? Math.min(...shown.map((node) => node.getBoundingClientRect().top + scrollY)) : null;
-}"""
-
-
-@contextmanager
-def opened(browser, address, viewport, body=None, **options):
-    """A page of the book, when all of it is there; body stands in for its file."""
-    context = browser.new_context(viewport=viewport, **options)
-    page = context.new_page()
-    if body is not None:
-        page.route(address, lambda route: route.fulfill(body=body, content_type="text/html; charset=utf-8"))
-    page.set_default_timeout(120_000)
-    page.goto(address, wait_until="load")
-    page.wait_for_load_state("networkidle")  # the first page leads to another
-    page.evaluate(READY)
-    yield page
-    context.close()
 
 
 @functools.cache
@@ -103,25 +43,30 @@ def text_too_small(figures):
     return found
 
 
+@contextmanager
+def look(context, origin, name=None, body=None):
+    """The first chapter, or another page, when all of it is there."""
+    with opened(context, origin, name or CHAPTERS[0], body) as (page, _):
+        yield page
+
+
 def need(pages):
     if not pages:
         pytest.skip("there is no book in _build/html: make book")
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_reads_on_a_phone(name, browser, origin):
-    with opened(browser, origin + name, PHONE) as page:
-        figures = page.evaluate(FIGURES)
-        if name == STILLS:
-            figures = [figure for figure in figures if figure["ours"]]
-        found = text_too_small(figures) + page.evaluate(CUT)
+def test_page_reads_on_a_phone(name, phone):
+    problems, cut, figures = phone(name)
+    if name == STILLS:
+        figures = [figure for figure in figures if figure["ours"]]
+    found = text_too_small(figures) + cut + problems
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_first_figure_stands_near_the_top(name, browser, origin, record_property):
-    with opened(browser, origin + name, DESK) as page:
-        top = page.evaluate(FIRST)
+def test_first_figure_stands_near_the_top(name, desk, record_property):
+    top = desk(name).first
     record_property("first figure, px", top)
     assert top is not None, "no figure at all"
     assert top <= HIGHEST
@@ -136,7 +81,7 @@ def test_key_numbers_are_left_out(name):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_figures_follow_the_theme(scheme, browser, origin):
     need(CHAPTERS)
-    with opened(browser, origin + CHAPTERS[0], DESK, color_scheme=scheme) as page:
+    with browser.new_context(viewport=DESK, color_scheme=scheme) as context, look(context, origin) as page:
         shown = [figure["file"] for figure in page.evaluate(FIGURES)]
         assert shown
         assert all(file.endswith(f"-{scheme}.svg") for file in shown)
@@ -149,7 +94,7 @@ def test_figures_follow_the_theme(scheme, browser, origin):
 @pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
 def test_a_figure_opens_large_by_keyboard(viewport, browser, origin):
     need(CHAPTERS)
-    with opened(browser, origin + CHAPTERS[0], viewport) as page:
+    with browser.new_context(viewport=viewport) as context, look(context, origin) as page:
         button = page.locator(".rbal-enlarge").first
         button.focus()
         page.keyboard.press("Enter")
@@ -184,7 +129,8 @@ FORMULA = (
     ],
 )
 def test_bad_formulas_are_recognised(body, expected, chromium, origin):
-    with opened(chromium, origin + "bad.html", PHONE, f"{HEAD}<body>{body}</body></html>") as page:
+    text = f"{HEAD}<body>{body}</body></html>"
+    with chromium.new_context(viewport=PHONE) as context, look(context, origin, "bad.html", text) as page:
         found = page.evaluate(CUT)
     assert (len(found) == 1 and expected in found[0]) if expected else not found, found
 
@@ -199,5 +145,5 @@ def test_small_text_and_late_figures_are_recognised(chromium, origin, tmp_path, 
     assert "cannot be measured" in text_too_small([{**figure, "width": 600, "ours": False}])[0]
     picture = '<figure style="margin-top: 1234px"><img src="data:," alt="x" width="9" height="9"></figure>'
     body = f'{HEAD}<body style="margin: 0"><div class="bd-article">{picture}</div></body></html>'
-    with opened(chromium, origin + "bad.html", DESK, body) as page:
+    with chromium.new_context(viewport=DESK) as context, look(context, origin, "bad.html", body) as page:
         assert page.evaluate(FIRST) > 1200

@@ -41,8 +41,11 @@ def moments(rng, n, scale, kind="normal"):
     return {"mean": x.mean(), "largest": x.max(), "above": int((x > 0.3).sum()), "all": bool((x > 0).all())}
 
 
+PAUSE = 0.05  # seconds: there has to be time to kill a run
+
+
 def slowly(rng, n):
-    time.sleep(0.05)
+    time.sleep(PAUSE)
     return {"x": rng.normal(size=n).sum()}
 
 
@@ -507,7 +510,7 @@ def test_bad_arguments(arguments, error, message):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_run_that_was_killed_continues(tmp_path, how, n_jobs):
+def test_a_run_that_was_killed_continues(tmp_path, how, n_jobs, monkeypatch):
     store = tmp_path / "results.jsonl"
     code = f"""
         import sys
@@ -536,7 +539,8 @@ def test_a_run_that_was_killed_continues(tmp_path, how, n_jobs):
     assert 5 < len(kept) < 60
     with store.open("ab") as file:  # and as if it had died in the middle of a line
         file.write(b'{"seed": "00')
-    table = quiet(slowly, {"n": [1, 10, 100]}, trials=20, store=store, n_jobs=2)
+    monkeypatch.setattr(sys.modules[__name__], "PAUSE", 0.0)
+    table = quiet(slowly, {"n": [1, 10, 100]}, trials=20, store=store, n_jobs=3 - n_jobs)
     assert_same(table, quiet(slowly, {"n": [1, 10, 100]}, trials=20))
     seconds = table.set_index("seed").seconds
     assert all(seconds[r["seed"]] == r["seconds"] for r in kept)  # reused, not run again
@@ -751,7 +755,7 @@ def cluster():
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_that_loses_a_worker_gives_the_table_of_one_core(cluster, tmp_path):
+def test_a_dask_cluster_that_loses_a_worker_gives_the_table_of_one_core(cluster, tmp_path, monkeypatch):
     cluster, client = cluster
     store = tmp_path / "results.jsonl"
     pids = client.run(os.getpid)
@@ -770,6 +774,7 @@ def test_a_dask_cluster_that_loses_a_worker_gives_the_table_of_one_core(cluster,
     killer.join()
     assert 5 <= seen[0] < 200  # results were stored as they came, and the kill was in the middle
     assert victim not in client.run(os.getpid).values()
+    monkeypatch.setattr(sys.modules[__name__], "PAUSE", 0.0)
     assert_same(table, quiet(slowly, {"n": [1, 10, 100, 1000]}, trials=50))
 
 

@@ -45,7 +45,7 @@ def machine_of(kind, seed=0, scale=0.7):
 
 
 def all_states(layer):
-    return np.array(list(itertools.product(range(layer.n_states), repeat=layer.n)))
+    return np.array(list(itertools.product(range(layer.n_states), repeat=layer.n)), np.int8)
 
 
 def by_hand(machine, v):
@@ -226,7 +226,7 @@ def test_training_against_its_twin(kind):
     machine = machine_of(kind, seed=3)
     visible, hidden = machine.visible, machine.hidden
     rng = np.random.default_rng(9)
-    data = rng.integers(0, visible.n_states, (25, visible.n))
+    data = rng.integers(0, visible.n_states, (25, visible.n)).astype(np.int8)  # as RBM gives them
     training = _training.start(data, visible, hidden, 16, rng)
     training.machine = machine
     given = _training._parameters(training)
@@ -244,7 +244,7 @@ def test_reconstruction_errors_against_their_twin(kind):
     machine = machine_of(kind, seed=4)
     visible, hidden, W, b, c = machine
     rng = np.random.default_rng(10)
-    v = rng.integers(0, visible.n_states, (11, visible.n))
+    v = rng.integers(0, visible.n_states, (11, visible.n)).astype(np.int8)
     given = _training._parameters(_training.start(v, visible, hidden, 4, rng))._replace(W=W, b=b, c=c)
     by_state = kernels.ByState(hidden.gaussian, *(np.ascontiguousarray(visible.by_state(q)) for q in (W, b)), c)
     sites, wrong = np.zeros((11, 1), int), np.empty(2)
@@ -304,7 +304,7 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     machine = machine_of(kind, scale=0.4)
     visible, hidden = machine.visible, machine.hidden
     rng = np.random.default_rng(5)
-    data = rng.integers(0, visible.n_states, (12, visible.n))
+    data = rng.integers(0, visible.n_states, (12, visible.n)).astype(np.int8)  # as RBM gives them
     every, p = probabilities(machine)
     training = _training.start(data, visible, hidden, len(every), rng)
     training.machine = machine.astype(np.float32)
@@ -1047,7 +1047,7 @@ class OnSigns(RBM):
     def _states(self, X, reset=False):
         from sklearn.utils.validation import validate_data
 
-        return (validate_data(self, X, dtype="numeric", reset=reset) > 0).astype(np.int8)
+        return (validate_data(self, X, dtype="numeric", reset=reset) > 0).astype(np.int8, order="C")
 
 
 @parametrize_with_checks([OnSigns(3, n_epochs=2, random_state=0, progress=False)])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import naive
 import numpy as np
+import psutil
 import pytest
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
@@ -356,6 +357,13 @@ LONG = {
 }
 
 
+def busy(process, seconds=1.0):
+    """Wait until a process has computed for some seconds: it is in the middle of something then, on any machine."""
+    until = sum(psutil.Process(process.pid).cpu_times()[:2]) + seconds
+    while process.poll() is None and sum(psutil.Process(process.pid).cpu_times()[:2]) < until:
+        time.sleep(0.02)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("what", LONG)
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs signals")
@@ -386,7 +394,7 @@ def test_ctrl_c_is_heard(what):
     )
     try:
         assert process.stdout.readline() == "started\n", process.stderr.read()
-        time.sleep(2.0)
+        busy(process)
         process.send_signal(signal.SIGINT)
         printed, errors = process.communicate(timeout=20)
     finally:
