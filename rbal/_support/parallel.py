@@ -12,6 +12,7 @@ import os
 import queue
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 
@@ -87,6 +88,33 @@ def workers(n_jobs):
     from joblib import cpu_count
 
     return n_jobs if n_jobs is None or n_jobs < 0 else min(n_jobs, cpu_count())
+
+
+def in_step(one, two):
+    """Run two generators in two threads, or in turn where numba is to have one: at each yield they wait for each other.
+
+    The threads end with them, and after Ctrl-C or an error.
+    """
+    if numba.get_num_threads() == 1:  # joblib sets it for its workers, as a reader can
+        for _ in zip(one, two, strict=True):
+            pass
+        return
+    told = queue.SimpleQueue(), queue.SimpleQueue()
+
+    def go(h, steps):
+        try:
+            for _ in steps:
+                told[1 - h].put(True)
+                if not told[h].get():
+                    return
+        except BaseException:
+            told[1 - h].put(False)
+            raise
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(contextvars.copy_context().run, go, 1, two)  # with numpy's settings of errors
+        go(0, one)
+        other.result()
 
 
 def run(function, *args):

@@ -1,37 +1,21 @@
-"""An epoch of persistent contrastive divergence, compiled as a whole.
+"""An epoch of persistent contrastive divergence.
 
 Two threads share the work. Where visible units are drawn and weights are changed, each has half of the visible units;
 where hidden units are, half of the rows. The halves are the same whatever the number of threads, and so are all digits.
-Rows are chains first, then samples.
+Rows are chains first, then samples. Products of matrices are numpy's, and what has a loop over units is compiled.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
-from .._support.jit import compiled
-from ._kernels import (
-    LANES,
-    ONE,
-    ZERO,
-    bernoulli_mean,
-    bernoulli_sample,
-    conditionals,
-    jit,
-    jit_fused,
-    jit_sum,
-    normal_sample,
-    potts_mean,
-    potts_sample,
-    random_bits,
-)
+from .._support.parallel import in_step
+from . import _kernels as kernels
+from ._kernels import LANES, ONE
 from ._layers import streams
 
-jit_halves = compiled(nogil=True, parallel=True)
-
 MEMORY = np.float32(0.95)  # of the running mean of the hidden units, from batch to batch
-VISIBLE, HIDDEN, COMPARE, CLIMB = np.arange(4)  # tasks; for constants of Python numba would compile each by itself
+FEW, MANY = 0.25, 32  # up to this share of features that are not 0, and from so many hidden units on, lists are faster
 
 
 class Parameters(NamedTuple):
@@ -56,20 +40,23 @@ class Pace(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays that are written to again and again: new ones would cost more than what is written."""
+    """Arrays that are written to again and again: new ones would cost more than what is written.
 
-    streams: np.ndarray  # (2, 4, LANES) states of the generators of random bits, one for each half
+    Those of shape (2, …) have a part for each half.
+    """
+
+    streams: np.ndarray  # (2, 4, LANES) states of the generators of random bits
     words: np.ndarray  # (2, …) random bits
     first: np.ndarray  # (rows, about D/2) visible features of half of the units
     second: np.ndarray  # those of the other half
     given: np.ndarray  # (2, rows, M) inputs of the hidden units from each half
     z: np.ndarray  # (rows, M) means of the hidden units, each row times its share
-    share: np.ndarray  # (rows,) of each row in the gradient
+    share: np.ndarray  # (2, rows) of each row in the gradient, as each half knows it
     z_data: np.ndarray  # (2, M) two terms of the mean of z in the data
     z_model: np.ndarray  # (2, M) two terms of that in the chains, with the sign it has in the gradient
     dvz: np.ndarray  # (D, M) differences between data and model in the means of vz, v and z
     dv: np.ndarray  # (D,)
-    dz: np.ndarray  # (M,)
+    dz: np.ndarray  # (2, M), the same twice
     back: np.ndarray  # (2, M) what the change of each half of the weights takes off the biases
 
 
@@ -86,239 +73,220 @@ def workspace(p, n_batch, rng):
         np.empty((2, n * max((units + 1) // 2, M) + LANES), np.uint32),
         *(np.empty((rows, size), f32) for size in sizes),
         *(np.zeros(shape, f32) for shape in ((2, rows, M), (rows, M))),
-        share,
-        *(np.empty(shape, f32) for shape in ((2, M), (2, M), (width, M), width, M, (2, M))),
+        np.stack([share, share]),
+        *(np.empty(shape, f32) for shape in ((2, M), (2, M), (width, M), width, (2, M), (2, M))),
     )
 
 
-@jit
 def half(h, n):
     """Return the bounds of half h, 0 or 1, of range(n)."""
     return h * n // 2, (h + 1) * n // 2
 
 
-@jit_fused
-def encode(n_states, states, batch, lo, features):
-    """Write the features (batch, …) of units ``lo`` and on, for the samples of a batch (batch,) of states (n, L)."""
-    for k in range(batch.shape[0]):
-        row, f = states[batch[k]][lo:], features[k]
-        if n_states == 2:
-            for i in range(f.shape[0]):
-                f[i] = row[i]
+class Lists:
+    """Products of features (rows, D), zeros and a few ones: which these are, and sums over them."""
+
+    def __init__(self, rows, width):
+        kind = np.uint16 if max(rows, width) < 1 << 16 else np.uint32
+        self.index, self.count = np.empty((rows, width + 1), kind), np.empty(rows, np.int64)
+        self.columns, self.many = np.empty((width, rows), kind), np.empty(width, np.int64)
+
+    def forward(self, features, W, out):
+        """Write features @ W to out."""
+        rows = len(features)
+        kernels.list_rows(features, self.index[:rows], self.count[:rows])
+        kernels.sum_listed(self.index[:rows], self.count[:rows], W, out)
+
+    def backward(self, share, z, out, total):
+        """Write features.T @ z to out, and share @ features to total, for the features that were last seen."""
+        rows = len(z)
+        kernels.list_columns(self.index[:rows], self.count[:rows], share, self.columns, self.many, total)
+        kernels.sum_listed(self.columns, self.many, z, out)
+
+
+class Products:
+    """The same products of features of any kind, by BLAS."""
+
+    def forward(self, features, W, out):
+        """Write features @ W to out."""
+        self.features = features
+        np.dot(features, W, out=out)
+
+    def backward(self, share, z, out, total):
+        """Write features.T @ z to out, and share @ features to total, for the features that were last seen."""
+        np.dot(self.features.T, z, out=out)
+        kernels.weighted_sum(self.features, share, total)
+
+
+class Half:
+    """Half of the work on a machine. What the other one reads is written before both meet, and changed only after."""
+
+    def __init__(self, h, p, work, pace):
+        self.h, self.p, self.work, self.pace = h, p, work, pace
+        self.per_unit = 1 if p.n_states == 2 else p.n_states
+        self.lo, self.hi = half(h, len(p.W) // self.per_unit)
+        some = slice(self.per_unit * self.lo, self.per_unit * self.hi)
+        self.W, self.b, self.mean = p.W[some], p.b[some], p.mean[some]
+        self.dvz, self.dv = work.dvz[some], work.dv[some]
+        self.features = (work.first, work.second)[h]
+        sparse = p.mean.mean() < FEW and p.W.shape[1] >= MANY
+        self.products = Lists(*self.features.shape) if sparse else Products()
+        # the same in both halves, so that neither waits for the other
+        self.c, self.hidden_mean, self.dz = p.c.copy(), p.hidden_mean.copy(), work.dz[h]
+
+    def bits(self, rows, width, more=0):
+        """Return random bits (rows, width), or (rows * width + more,) if some more are wanted."""
+        words = kernels.random_bits(self.work.streams[self.h], rows * width + more, self.work.words[self.h])
+        return words if more else words.reshape(rows, width)
+
+    def draw_visible(self, states, batch):
+        """Draw the visible units of the chains, and compute what they and the batch give to the hidden units."""
+        p, n = self.p, len(self.p.chains)
+        rows, v = n + len(batch), self.features[:n]
+        np.dot(p.chains, self.W.T, out=v)
+        words = self.bits(n, self.hi - self.lo)
+        if p.n_states == 2:
+            kernels.bernoulli_sample(v, self.b, ONE, words)
         else:
-            for i in range(f.shape[0]):
-                f[i] = ZERO
-            for i in range(f.shape[0] // n_states):
-                f[i * n_states + row[i]] = ONE
+            kernels.potts_sample(v, self.b, ONE, p.n_states, words)
+        if len(batch):
+            self.encode(states[batch, self.lo : self.hi], self.features[n:rows])
+        self.products.forward(self.features[:rows], self.W, self.work.given[self.h, :rows])
+
+    def encode(self, states, features):
+        """Write the features of states (n, …) of half of the units."""
+        if self.per_unit == 1:
+            features[...] = states
+            return
+        features[...] = 0.0
+        first = np.arange(len(features))[:, None] * features.shape[1] + np.arange(0, features.shape[1], self.per_unit)
+        features.reshape(-1)[first + states] = 1.0
+
+    def draw_hidden(self):
+        """Draw the hidden units of the chains."""
+        lo, hi = half(self.h, len(self.p.chains))
+        z = self.p.chains[lo:hi]
+        np.add(self.work.given[0, lo:hi], self.work.given[1, lo:hi], out=z)
+        words = self.bits(*z.shape, more=1)  # normal deviates come in pairs
+        if self.p.gaussian:
+            kernels.normal_sample(z, self.c, words)
+        else:
+            kernels.bernoulli_sample(z, self.c, ONE, words[:-1].reshape(z.shape))
+
+    def compare(self, n_samples):
+        """Compute the means of the hidden units in half of the chains and half of the samples."""
+        work, h, n = self.work, self.h, len(self.p.chains)
+        lo, hi = half(h, n_samples)
+        for (start, stop), total in ((half(h, n), work.z_model[h]), ((n + lo, n + hi), work.z_data[h])):
+            z, share = work.z[start:stop], work.share[h, start:stop]
+            np.add(work.given[0, start:stop], work.given[1, start:stop], out=z)
+            if self.p.gaussian:
+                z += self.c
+            else:
+                kernels.bernoulli_mean(z, self.c, ONE)
+            kernels.weighted_sum(z, share, total)
+            z *= share[:, None]
+
+    def climb(self, n_samples):
+        """Step up the likelihood with half of the weights, given the means of the hidden units of both halves."""
+        work, rate = self.work, self.pace.rate
+        z_data = work.z_data[0] + work.z_data[1]
+        self.dz[...] = z_data + work.z_model[0] + work.z_model[1]
+        self.hidden_mean[...] = MEMORY * self.hidden_mean + (ONE - MEMORY) * z_data
+        rows = len(self.p.chains) + n_samples
+        self.products.backward(work.share[self.h, :rows], work.z[:rows], self.dvz, self.dv)
+        visible, hidden = (self.b, self.mean, self.dv), (self.hidden_mean, self.dz, work.back[self.h])
+        kernels.climb(self.W, self.dvz, visible, hidden, rate, np.float32(2.0 * self.pace.l2))
+
+    def settle(self):
+        """Step with the biases too, when both halves of the weights have done so."""
+        self.c += self.pace.rate * (self.dz - self.work.back[0] - self.work.back[1])
+
+    def learn(self, n_samples):
+        """Step up the likelihood, given the visible units of all rows and what they give to the hidden ones."""
+        self.compare(n_samples)
+        yield
+        self.climb(n_samples)
+
+    def train(self, states, order, edges):
+        """Learn from some batches; each ``yield`` waits for the other half.
+
+        A step with the weights needs no waiting: the next visible units depend on no others than one's own.
+        """
+        n = len(self.p.chains)
+        for k in range(len(edges) - 1):
+            batch = order[edges[k] : edges[k + 1]]
+            self.work.share[self.h, n : n + len(batch)] = ONE / np.float32(len(batch))
+            for left in range(self.pace.n_gibbs - 1, -1, -1):
+                self.draw_visible(states, batch[:0] if left else batch)
+                yield
+                if k and left == self.pace.n_gibbs - 1:
+                    self.settle()
+                self.draw_hidden()
+                if left:
+                    yield
+            yield from self.learn(len(batch))
+        yield
+        self.settle()
+
+    def keep(self):
+        """Write what both halves know to the parameters."""
+        self.p.c[...], self.p.hidden_mean[...] = self.c, self.hidden_mean
 
 
-@jit
-def draw_visible(h, p, states, batch, work):
-    """Draw half of the visible units of the chains, and compute what they and the batch give to the hidden units."""
-    lo, hi = half(h, states.shape[1])
-    if lo == hi:  # there is but one unit
-        return
-    per_unit = 1 if p.n_states == 2 else p.n_states
-    W, b = p.W[per_unit * lo : per_unit * hi], p.b[per_unit * lo : per_unit * hi]
-    features = work.first if h == 0 else work.second
-    n, rows = p.chains.shape[0], p.chains.shape[0] + batch.shape[0]
-    v = features[:n]
-    np.dot(p.chains, W.T, v)
-    words = random_bits(work.streams[h], n * (hi - lo), work.words[h]).reshape((n, hi - lo))
-    if p.n_states == 2:
-        bernoulli_sample(v, b, ONE, words)
-    else:
-        potts_sample(v, b, ONE, p.n_states, words)
-    encode(p.n_states, states, batch, lo, features[n:rows])
-    np.dot(features[:rows], W, work.given[h][:rows])
-
-
-@jit
-def take(given, lo, z):
-    """Write to z (n, M) the inputs of the hidden units, but for their biases, of rows ``lo`` and on."""
-    for i in range(z.shape[0]):
-        one, two, row = given[0, lo + i], given[1, lo + i], z[i]
-        for j in range(row.shape[0]):
-            row[j] = one[j] + two[j]
-
-
-@jit
-def mean(p, z):
-    """Replace the inputs z (n, M) of hidden units by their means."""
-    if not p.gaussian:
-        bernoulli_mean(z, p.c, ONE)
-        return
-    for i in range(z.shape[0]):
-        for j in range(z.shape[1]):
-            z[i, j] += p.c[j]
-
-
-@jit
-def draw_hidden(h, p, work):
-    """Draw the hidden units of half of the chains."""
-    lo, hi = half(h, p.chains.shape[0])
-    z = p.chains[lo:hi]
-    take(work.given, lo, z)
-    words = random_bits(work.streams[h], z.size + 1, work.words[h])  # one more: normal deviates come in pairs
-    if p.gaussian:
-        normal_sample(z, p.c, words)
-    else:
-        bernoulli_sample(z, p.c, ONE, words[: z.size].reshape(z.shape))
-
-
-@jit_fused
-def mean_hidden(p, lo, hi, work, total):
-    """Compute the means of the hidden units in rows lo … hi - 1, times their shares, and their sum ``total`` (M,)."""
-    z = work.z[lo:hi]
-    take(work.given, lo, z)
-    mean(p, z)
-    for j in range(total.shape[0]):
-        total[j] = ZERO
-    for i in range(hi - lo):
-        row, s = z[i], work.share[lo + i]
-        for j in range(row.shape[0]):
-            row[j] *= s
-            total[j] += row[j]
-
-
-@jit
-def compare(h, p, n_samples, work):
-    """Compute the means of the hidden units in half of the chains and half of the samples."""
-    n = p.chains.shape[0]
-    lo, hi = half(h, n)
-    mean_hidden(p, lo, hi, work, work.z_model[h])
-    lo, hi = half(h, n_samples)
-    mean_hidden(p, n + lo, n + hi, work, work.z_data[h])
-
-
-@jit_sum
-def climb(h, p, rows, work, pace):
-    """Step up the likelihood with half of the weights, in coordinates where the means are taken off the units.
-
-    There the weights multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone.
-    """
-    features = (work.first if h == 0 else work.second)[:rows]
-    lo, M = 0 if h == 0 else work.first.shape[1], p.W.shape[1]
-    dvz, dv, dz, back = work.dvz[lo : lo + features.shape[1]], work.dv[lo:], work.dz, work.back[h]
-    hidden_mean, rate, shrink = p.hidden_mean, pace.rate, np.float32(2.0 * pace.l2)
-    for j in range(M):
-        back[j] = ZERO
-    if features.shape[1] == 0:
-        return
-    np.dot(features.T, work.z[:rows], dvz)
-    mean_features(features, work.share, dv)
-    for i in range(features.shape[1]):
-        w, product, m, d = p.W[lo + i], dvz[i], p.mean[lo + i], dv[i]
-        along = ZERO
-        for j in range(M):
-            step = product[j] - m * dz[j] - d * hidden_mean[j] - shrink * w[j]
-            w[j] += rate * step
-            along += step * hidden_mean[j]
-            back[j] += m * step
-        p.b[lo + i] += rate * (d - along)
-
-
-@jit_fused
-def mean_features(features, share, out):
-    """Write to out (D,) the sum of the rows of features (n, D), each times its share."""
-    width = features.shape[1]
-    for i in range(width):
-        out[i] = ZERO
-    for k in range(features.shape[0]):
-        f, s = features[k], share[k]
-        for i in range(width):
-            out[i] += s * f[i]
-
-
-@jit
-def do(task, h, p, states, batch, work, pace):
-    """Do half of a task."""
-    if task == VISIBLE:
-        draw_visible(h, p, states, batch, work)
-    elif task == HIDDEN:
-        draw_hidden(h, p, work)
-    elif task == COMPARE:
-        compare(h, p, batch.shape[0], work)
-    else:
-        climb(h, p, p.chains.shape[0] + batch.shape[0], work, pace)
-
-
-@jit_halves
-def side_by_side(task, p, states, batch, work, pace, alone):
-    """Do both halves of a task. All tasks are called here, since each place would take seconds to compile."""
-    if alone:
-        for h in range(2):
-            do(task, h, p, states, batch, work, pace)
-    else:
-        for h in prange(2):
-            do(task, np.int64(h), p, states, batch, work, pace)
-
-
-@jit
-def learn(p, states, batch, work, pace, alone):
-    """Step up the likelihood, given the visible units of all rows and what they give to the hidden ones."""
-    side_by_side(COMPARE, p, states, batch, work, pace, alone)
-    for j in range(p.c.shape[0]):
-        z_data = work.z_data[0, j] + work.z_data[1, j]
-        work.dz[j] = z_data + work.z_model[0, j] + work.z_model[1, j]
-        p.hidden_mean[j] = MEMORY * p.hidden_mean[j] + (ONE - MEMORY) * z_data
-    side_by_side(CLIMB, p, states, batch, work, pace, alone)
-    for j in range(p.c.shape[0]):
-        p.c[j] += pace.rate * (work.dz[j] - work.back[0, j] - work.back[1, j])
-
-
-@jit
-def train(p, states, order, edges, work, pace, alone):
+def train(p, states, order, edges, work, pace):
     """Learn from some batches: states (n, L), taken in this order (n,), between these edges (batches + 1,)."""
-    n = p.chains.shape[0]
-    for k in range(edges.shape[0] - 1):
-        batch = order[edges[k] : edges[k + 1]]
-        for i in range(batch.shape[0]):
-            work.share[n + i] = ONE / np.float32(batch.shape[0])
-        for left in range(pace.n_gibbs - 1, -1, -1):
-            side_by_side(VISIBLE, p, states, batch[:0] if left else batch, work, pace, alone)
-            side_by_side(HIDDEN, p, states, batch, work, pace, alone)
-        learn(p, states, batch, work, pace, alone)
+    halves = [Half(h, p, work, pace) for h in range(2)]
+    in_step(*(h.train(states, order, edges) for h in halves))
+    halves[0].keep()
 
 
-@jit
-def judge_half(h, p, by_state, states, sites, logs):
+# ---- how well it goes
+
+
+class ByState(NamedTuple):
+    """Parameters of a machine, with those of the visible units for each of their states."""
+
+    gaussian: bool  # whether the hidden units are
+    W: np.ndarray  # (L, Q, M)
+    b: np.ndarray  # (L, Q)
+    c: np.ndarray  # (M,)
+
+
+def conditionals(by_state, states, sites, inputs):
+    """Return log p(v_i | the other sites) (n, k), for sites i (n, k) of states v (n, L) with inputs Wᵀv (n, M)."""
+    gaussian, W, b, c = by_state
+    c, Q = c.astype(float), W.shape[1]
+    now = np.take_along_axis(states, sites, axis=1).astype(int)
+    own, logs = W[sites, now], np.empty((Q, *sites.shape))
+    logs[0] = b[sites, now] + kernels.log_norms(gaussian, inputs, c, 1.0)[:, None]
+    for k in range(1, Q):
+        other = (now + k) % Q
+        x = W[sites, other] - own
+        x += inputs[:, None]
+        logs[k] = b[sites, other] + kernels.log_norms(gaussian, x.reshape(-1, len(c)), c, 1.0).reshape(sites.shape)
+    top = logs.max(axis=0)
+    return logs[0] - top - np.log(np.exp(logs - top).sum(axis=0))
+
+
+def judge(machine, by_state, states, sites, logs):
     """Write log p(v_i | the other sites) to logs, and return how many sites a reconstruction gets wrong on average.
 
-    Both are for half of the samples: of states (n, L), and of sites and logs (n, k).
+    ``states`` is (n, L), sites and logs are (n, k).
     """
-    lo, hi = half(h, states.shape[0])
-    states, n = states[lo:hi], hi - lo
-    features, inputs = np.empty((n, p.W.shape[0]), np.float32), np.empty((n, p.W.shape[1]), np.float32)
-    encode(p.n_states, states, np.arange(n), 0, features)
-    np.dot(features, p.W, inputs)
-    conditionals(by_state, states, sites[lo:hi], inputs, logs[lo:hi])
-    mean(p, inputs)
-    again = np.empty_like(features)
-    np.dot(inputs, p.W.T, again)
-    if p.n_states == 2:
-        bernoulli_mean(again, p.b, ONE)
-        return distance(again, features)
-    potts_mean(again, p.b, ONE, p.n_states)
-    return 0.5 * distance(again, features)  # one-hot: both states count
-
-
-@jit_sum
-def distance(one, two):
-    """Return the sum of absolute differences between two arrays (n, D)."""
-    total = 0.0
-    for i in range(one.shape[0]):
-        for j in range(one.shape[1]):
-            total += abs(one[i, j] - two[i, j])
-    return total
-
-
-@jit_halves
-def judge(p, by_state, states, sites, logs, wrong, alone):
-    """Judge all samples in two halves, as ``judge_half`` does; its results go to wrong (2,)."""
-    if alone:
-        for h in range(2):
-            wrong[h] = judge_half(h, p, by_state, states, sites, logs)
+    visible, hidden, W, b, c = machine
+    features = visible.encode(states, np.float32)
+    inputs = features @ W
+    logs[...] = conditionals(by_state, states, sites, inputs)
+    if hidden.gaussian:
+        inputs += c
     else:
-        for h in prange(2):
-            wrong[h] = judge_half(np.int64(h), p, by_state, states, sites, logs)
+        kernels.bernoulli_mean(inputs, c, ONE)
+    again = inputs @ W.T
+    if visible.n_states == 2:
+        kernels.bernoulli_mean(again, b, ONE)
+    else:
+        kernels.potts_mean(again, b, ONE, visible.n_states)
+    again -= features
+    wrong = np.abs(again, out=again).sum(axis=1).sum(dtype=float)
+    return wrong if visible.n_states == 2 else 0.5 * wrong  # one-hot: both states count

@@ -3,10 +3,12 @@
 Random bits come from outside. Units are written over their inputs, which are ``scale * inputs + bias``, so that a
 matrix product needs no second pass. The exponential is written out, since the compiler can then work on many at once;
 so is the generator of random bits, for as many streams side by side.
+
+All are called from Python: what numpy does as fast is left to it, and plain loops over indices compile several times
+faster than slices.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,22 +24,13 @@ LOG2_E = np.float32(1.0 / math.log(2.0))
 LN2_HIGH = np.float32(0.693359375)  # few digits, so that a product with a small integer is exact
 LN2_LOW = np.float32(math.log(2.0) - 0.693359375)
 C2, C3, C4, C5, C6, C7 = (np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
-ZERO, ONE, TWO, HALF, FAR = (np.float32(x) for x in (0.0, 1.0, 2.0, 0.5, 87.0))
+ZERO, ONE, TWO, HALF, FAR, LOWEST = (np.float32(x) for x in (0.0, 1.0, 2.0, 0.5, 87.0, -math.inf))
 STEP = np.float32(2.0**-24)
 MIDDLE = np.float32(2.0**-25)  # a uniform stands for the middle of its interval of 2⁻²⁴
 BLOCK = 512  # factors 1 + e^{-|x|} ≤ 2 to a logarithm
 LANES = 32  # streams of random bits that take turns
 U7, U8, U9, U11, U21, U25 = (np.uint32(k) for k in (7, 8, 9, 11, 21, 25))
 TURN = np.float32(2.0 * math.pi)
-
-
-class ByState(NamedTuple):
-    """Parameters of a machine, with those of the visible units for each of their states."""
-
-    gaussian: bool  # whether the hidden units are
-    W: np.ndarray  # (L, Q, M)
-    b: np.ndarray  # (L, Q)
-    c: np.ndarray  # (M,)
 
 
 @jit_fused
@@ -51,23 +44,27 @@ def exp32(x):
 
 
 @jit
-def random_bits(streams, n, words):
-    """Return the next n words of 32 random bits, and move on the streams (4, LANES) that they come from: xoshiro128++.
+def fill(streams, words):
+    """Write random bits to words (n, LANES), and move on the streams (4, LANES) that they come from: xoshiro128++.
 
-    The generator is that of D. Blackman and S. Vigna, ACM Trans. Math. Softw. 47, 36 (2021). ``words`` has room for
-    n + LANES.
+    The generator is that of D. Blackman and S. Vigna, ACM Trans. Math. Softw. 47, 36 (2021).
     """
-    a, b, c, d = streams[0], streams[1], streams[2], streams[3]
-    for k in range(0, n, LANES):
-        out = words[k : k + LANES]
+    for k in range(words.shape[0]):
         for j in range(LANES):
-            total = np.uint32(a[j] + d[j])
-            out[j] = np.uint32(((total << U7) | (total >> U25)) + a[j])
-            c_new, d_new, shifted = c[j] ^ a[j], d[j] ^ b[j], b[j] << U9
-            b[j] ^= c_new
-            a[j] ^= d_new
-            c[j] = c_new ^ shifted
-            d[j] = (d_new << U11) | (d_new >> U21)
+            a, b = streams[0, j], streams[1, j]
+            total = np.uint32(a + streams[3, j])
+            words[k, j] = ((total << U7) | (total >> U25)) + a
+            c, d = streams[2, j] ^ a, streams[3, j] ^ b
+            streams[0, j] = a ^ d
+            streams[1, j] = b ^ c
+            streams[2, j] = c ^ (b << U9)
+            streams[3, j] = (d << U11) | (d >> U21)
+
+
+def random_bits(streams, n, words):
+    """Return the next n words of 32 random bits, and move on the streams. ``words`` has room for n + LANES."""
+    blocks = -(-n // LANES)
+    fill(streams, words[: blocks * LANES].reshape(blocks, LANES))
     return words[:n]
 
 
@@ -81,21 +78,19 @@ def uniform(word):
 def bernoulli_sample(units, bias, scale, words):
     """Replace inputs (n, M) by units that are 1 with probability σ(scale inputs + bias); words (n, M) decide."""
     for i in range(units.shape[0]):
-        row, bits = units[i], words[i]
-        for j in range(row.shape[0]):
+        for j in range(units.shape[1]):
             # u < 1/(1 + e^{-x}), without the division
-            u = uniform(bits[j])
-            odds = exp32(-(scale * row[j] + bias[j]))
-            row[j] = ONE if (u + MIDDLE) * odds < (ONE - u) - MIDDLE else ZERO
+            u = uniform(words[i, j])
+            odds = exp32(-(scale * units[i, j] + bias[j]))
+            units[i, j] = ONE if (u + MIDDLE) * odds < (ONE - u) - MIDDLE else ZERO
 
 
 @jit_fused
 def bernoulli_mean(units, bias, scale):
     """Replace inputs (n, M) by σ(scale inputs + bias)."""
     for i in range(units.shape[0]):
-        row = units[i]
-        for j in range(row.shape[0]):
-            row[j] = ONE / (ONE + exp32(-(scale * row[j] + bias[j])))
+        for j in range(units.shape[1]):
+            units[i, j] = ONE / (ONE + exp32(-(scale * units[i, j] + bias[j])))
 
 
 @jit_fused
@@ -112,14 +107,12 @@ def normal_sample(units, bias, words):
 @jit
 def potts_sample(units, bias, scale, Q, words):
     """Replace inputs (n, L*Q) by one-hot states of weights exp(scale inputs + bias); words (n, L) decide."""
-    L = bias.shape[0] // Q
     weights = np.empty(Q, np.float32)
     for i in range(units.shape[0]):
-        for unit in range(L):
-            row, h = units[i, unit * Q : (unit + 1) * Q], bias[unit * Q : (unit + 1) * Q]
-            top = -np.float32(np.inf)
+        for unit in range(words.shape[1]):
+            first, top = unit * Q, LOWEST
             for q in range(Q):
-                weights[q] = scale * row[q] + h[q]
+                weights[q] = scale * units[i, first + q] + bias[first + q]
                 top = max(top, weights[q])
             for q in range(Q):
                 weights[q] = exp32(weights[q] - top)
@@ -131,81 +124,126 @@ def potts_sample(units, bias, scale, Q, words):
             for q in range(Q - 1):
                 state += weights[q] <= mark
             for q in range(Q):
-                row[q] = ZERO
-            row[state] = ONE
+                units[i, first + q] = ONE if q == state else ZERO
 
 
 @jit
 def potts_mean(units, bias, scale, Q):
     """Replace inputs (n, L*Q) by the probabilities of the states of one-hot units, with weights as above."""
     for i in range(units.shape[0]):
-        for start in range(0, bias.shape[0], Q):
-            row, top, total = units[i, start : start + Q], -np.float32(np.inf), ZERO
-            for q in range(Q):
-                row[q] = scale * row[q] + bias[start + q]
-                top = max(top, row[q])
-            for q in range(Q):
-                row[q] = exp32(row[q] - top)
-                total += row[q]
-            for q in range(Q):
-                row[q] /= total
+        for first in range(0, units.shape[1], Q):
+            top, total = LOWEST, ZERO
+            for j in range(first, first + Q):
+                units[i, j] = scale * units[i, j] + bias[j]
+                top = max(top, units[i, j])
+            for j in range(first, first + Q):
+                units[i, j] = exp32(units[i, j] - top)
+                total += units[i, j]
+            for j in range(first, first + Q):
+                units[i, j] /= total
 
 
-@jit_sum
-def softplus_sum(inputs, shift, bias, scale):
-    """Return Σ log(1 + e^x) over the units x = scale (inputs + shift) + bias of one row; all are (M,)."""
-    total, n = 0.0, inputs.shape[0]
-    for start in range(0, n, BLOCK):
-        row, s, b = inputs[start : start + BLOCK], shift[start : start + BLOCK], bias[start : start + BLOCK]
-        positive, product = 0.0, 1.0
-        for j in range(row.shape[0]):
-            x = scale * (np.float64(row[j]) + s[j]) + b[j]
-            positive += max(x, 0.0)
-            product *= 1.0 + np.float64(exp32(np.float32(-abs(x))))
-        total += positive + math.log(product)
-    return total
-
-
-@jit_sum
-def half_squares(inputs, shift, bias, scale):
-    """Return Σ x²/2 over the units of one row, as above."""
-    total = 0.0
-    for j in range(inputs.shape[0]):
-        x = scale * (np.float64(inputs[j]) + shift[j]) + bias[j]
-        total += 0.5 * x * x
-    return total
+@jit_fused
+def weighted_sum(rows, share, out):
+    """Write to out (D,) the sum of rows (n, D), each times its share."""
+    for j in range(rows.shape[1]):
+        out[j] = ZERO
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            out[j] += share[i] * rows[i, j]
 
 
 @jit
-def log_norm(gaussian, inputs, shift, bias, scale):
-    """Return the log of the summed weight of the hidden units of one row."""
-    return half_squares(inputs, shift, bias, scale) if gaussian else softplus_sum(inputs, shift, bias, scale)
+def list_rows(features, index, count):
+    """Write the numbers of the features that are not 0 in each row of features (n, D) to index, and how many there are.
+
+    ``index`` is (n, D + 1): one is written at each step, and kept if it counts, which no branch is as fast as.
+    """
+    for k in range(features.shape[0]):
+        n = 0
+        for i in range(features.shape[1]):
+            index[k, n] = i
+            n += features[k, i] != ZERO
+        count[k] = n
 
 
 @jit
-def log_norms(gaussian, inputs, bias, scale, out):
-    """Write the ``log_norm`` of each row of inputs (n, M) to out (n,)."""
-    nothing = np.zeros(inputs.shape[1], np.float32)
+def list_columns(index, count, share, columns, many, total):
+    """Write the rows with each feature to columns (D, n), how many there are, and the sum of their shares."""
+    for i in range(many.shape[0]):
+        many[i] = 0
+        total[i] = ZERO
+    for k in range(count.shape[0]):
+        for m in range(count[k]):
+            i = index[k, m]
+            columns[i, many[i]] = k
+            many[i] += 1
+            total[i] += share[k]
+
+
+@jit
+def sum_listed(index, count, rows, out):
+    """Write to each row of out (n, M) the sum of those of rows (…, M) that its list names: a product with 0 and 1.
+
+    Four at a time: to read and write the sum costs as much as to add a row.
+    """
+    for k in range(out.shape[0]):
+        n = count[k]
+        for j in range(out.shape[1]):
+            out[k, j] = ZERO
+        for m in range(0, n - 3, 4):
+            a, b, c, d = index[k, m], index[k, m + 1], index[k, m + 2], index[k, m + 3]
+            for j in range(out.shape[1]):
+                out[k, j] += (rows[a, j] + rows[b, j]) + (rows[c, j] + rows[d, j])
+        for m in range(n - n % 4, n):
+            a = index[k, m]
+            for j in range(out.shape[1]):
+                out[k, j] += rows[a, j]
+
+
+@jit_sum
+def climb(W, dvz, visible, hidden, rate, shrink):
+    """Step up the likelihood with weights (D, M), in coordinates where the means are taken off the units.
+
+    There the weights multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone.
+    ``visible`` is the fields, the means and the gradient of v, all (D,); ``hidden`` the means, the gradient of z and
+    room for what the step takes off the biases, all (M,).
+    """
+    (b, mean, dv), (hidden_mean, dz, back) = visible, hidden
+    for j in range(W.shape[1]):
+        back[j] = ZERO
+    for i in range(W.shape[0]):
+        m, d, along = mean[i], dv[i], ZERO
+        for j in range(W.shape[1]):
+            step = dvz[i, j] - m * dz[j] - d * hidden_mean[j] - shrink * W[i, j]
+            W[i, j] += rate * step
+            along += step * hidden_mean[j]
+            back[j] += m * step
+        b[i] += rate * (d - along)
+
+
+@jit_sum
+def softplus_sums(inputs, bias, scale, out):
+    """Add to out (n,) the sums of log(1 + e^x) over units x = scale inputs + bias, for inputs (n, M ≤ BLOCK)."""
     for i in range(inputs.shape[0]):
-        out[i] = log_norm(gaussian, inputs[i], nothing, bias, scale)
+        positive, product = 0.0, 1.0
+        for j in range(inputs.shape[1]):
+            x = scale * inputs[i, j] + bias[j]
+            positive += max(x, 0.0)
+            product *= 1.0 + exp32(np.float32(-abs(x)))
+        out[i] += positive + math.log(product)
 
 
-@jit
-def conditionals(by_state, states, sites, inputs, out):
-    """Write log p(v_i | the other sites) to out (n, k), for sites i (n, k) of states v (n, L) with inputs Wᵀv."""
-    gaussian, W, b, c = by_state
-    Q = W.shape[1]
-    logs = np.empty(Q)
-    shift, nothing = np.empty(W.shape[2], np.float32), np.zeros(W.shape[2], np.float32)
-    for k in range(states.shape[0]):
-        here = log_norm(gaussian, inputs[k], nothing, c, ONE)
-        for s in range(sites.shape[1]):
-            i, now = sites[k, s], states[k, sites[k, s]]
-            for q in range(Q):
-                logs[q] = b[i, q] + here
-                if q != now:
-                    for j in range(shift.shape[0]):
-                        shift[j] = W[i, q, j] - W[i, now, j]
-                    logs[q] = b[i, q] + log_norm(gaussian, inputs[k], shift, c, ONE)
-            top = logs.max()
-            out[k, s] = logs[now] - top - math.log(np.exp(logs - top).sum())
+def log_norms(gaussian, inputs, bias, scale):
+    """Return the log of the summed weight of the hidden units (n,), for inputs (n, M) in single precision.
+
+    Units are ``scale * inputs + bias``, with a bias (M,) and a scale in double precision.
+    """
+    if gaussian:
+        x = np.float64(scale) * inputs + bias
+        return 0.5 * np.einsum("ij,ij->i", x, x)
+    out = np.zeros(len(inputs))
+    for first in range(0, len(bias), BLOCK):
+        some = slice(first, first + BLOCK)
+        softplus_sums(np.ascontiguousarray(inputs[:, some]), bias[some], scale, out)
+    return out

@@ -93,12 +93,12 @@ class Path(NamedTuple):
         """Move features (n, D) along inverse temperatures; return them and the log weights (n,) of their paths."""
         visible, hidden, W, b, c = self.machine
         n, extra, more = len(features), b - self.base, c - self.start
-        log_w, before, after = np.zeros(n), np.empty(n), np.empty(n)
+        log_w = np.zeros(n)
         for old, new in pairwise(betas):
             go_on()
             inputs, bias = features @ W, self.start + new * more
-            kernels.log_norms(hidden.gaussian, inputs, self.start + old * more, old, before)
-            kernels.log_norms(hidden.gaussian, inputs, bias, new, after)
+            before = kernels.log_norms(hidden.gaussian, inputs, self.start + old * more, old)
+            after = kernels.log_norms(hidden.gaussian, inputs, bias, new)
             log_w += after - before + (new - old) * (features @ _single(extra))
             z = hidden.sample(inputs, _single(bias), hidden.draw(n, rng), np.float32(new))
             bias = _single(self.base + new * extra)

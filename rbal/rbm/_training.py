@@ -5,16 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._support import parallel
-from ._epoch import Pace, Parameters, judge, train, workspace
-from ._kernels import ByState
-from ._machine import Machine
+from ._epoch import ByState, Pace, Parameters, half, judge, train, workspace
+from ._machine import Machine, in_pieces
 
 PSEUDOCOUNT = 0.5  # of each state at each site
 SPREAD = 0.1  # √L times the standard deviation of the first weights
 MONITORED = 500  # samples that an epoch is judged by
 SITES = 4  # of each of them
-BATCHES_AT_ONCE = 50  # without a chance to interrupt
 LARGEST = 87.0  # weight: one unit of such a weight decides another beyond the range of single precision
 WORSE = 2.0  # times the pseudo-likelihood of guesses, all states alike, is that of no training that goes well
 
@@ -60,9 +57,8 @@ def epoch(training, states, batch_size, n_gibbs, rate, l2):
     edges = np.arange(n_batches + 1) * n // n_batches
     work = workspace(p, -(-n // n_batches), t.rng)
     order = t.rng.permutation(n)
-    for k in range(0, n_batches, BATCHES_AT_ONCE):
-        some = edges[k : k + BATCHES_AT_ONCE + 1]
-        parallel.run(train, p, states, order, some, work, pace)
+    with np.errstate(all="ignore"):  # what overflows is seen below
+        train(p, states, order, edges, work, pace)
     t.visible_chains = np.concatenate([work.first, work.second], axis=1)[: len(t.hidden_chains)]
     finite = all(np.isfinite(parameters).all() for parameters in (p.W, p.b, p.c))
     if not (finite and np.abs(p.W).max() < LARGEST):
@@ -99,12 +95,14 @@ def monitor(t, states):
     some = monitored(states)
     sites = np.random.default_rng(len(t.history)).integers(0, visible.n, (len(some), SITES))
     by_state = ByState(hidden.gaussian, *(np.ascontiguousarray(visible.by_state(q)) for q in (W, b)), c)
-    logs, wrong = np.empty(sites.shape), np.zeros(2)
-    parallel.run(judge, _parameters(t), by_state, some, sites, logs, wrong)
-    return {
-        "pseudo_likelihood": float(visible.n * logs.mean()),
-        "reconstruction_error": float(wrong.sum() / some.size),
-    }
+    logs = np.empty(sites.shape)
+
+    def work(h):
+        rows = slice(*half(h, len(some)))
+        return judge(t.machine, by_state, some[rows], sites[rows], logs[rows])
+
+    wrong = sum(in_pieces(work, range(2)))
+    return {"pseudo_likelihood": float(visible.n * logs.mean()), "reconstruction_error": float(wrong / some.size)}
 
 
 def _parameters(t):

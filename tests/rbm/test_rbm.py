@@ -20,9 +20,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import rbal
-from rbal.rbm import RBM, LogPartition, _training
+from rbal._support.parallel import in_step
+from rbal.rbm import RBM, LogPartition, _epoch, _training
 from rbal.rbm import _kernels as kernels
-from rbal.rbm._epoch import Pace, judge, learn, train, workspace
+from rbal.rbm._epoch import ByState, Half, Pace, conditionals, judge, train, workspace
 from rbal.rbm._layers import Bernoulli, Gaussian, Potts, random_words
 from rbal.rbm._machine import Machine
 from rbal.rbm._partition import annealed, bridged, configurations, enumerated, path_to
@@ -190,21 +191,19 @@ def test_potts_means():
 @pytest.mark.parametrize("layer", [Bernoulli(700), Gaussian(5)], ids=["bernoulli", "gaussian"])
 def test_log_norm_kernel(layer):
     rng = np.random.default_rng(3)
-    inputs, bias, out = 5 * numbers(rng, 10, layer.n), numbers(rng, layer.n).astype(float), np.empty(10)
-    kernels.log_norms(layer.gaussian, inputs, bias, 0.3, out)
+    inputs, bias = 5 * numbers(rng, 10, layer.n), numbers(rng, layer.n).astype(float)
+    out = kernels.log_norms(layer.gaussian, inputs, bias, 0.3)
     np.testing.assert_allclose(out, layer.log_norm(0.3 * inputs.astype(float) + bias), rtol=1e-8)
 
 
 @kinds
-def test_conditionals_kernel(kind):
+def test_conditionals(kind):
     machine = machine_of(kind)
     visible, hidden, W, b, c = machine
     v, p = probabilities(machine)
     sites = np.tile(np.arange(visible.n), (len(v), 1))
-    out = np.empty(sites.shape)
     inputs = visible.encode(v, np.float32) @ W
-    by_state = kernels.ByState(hidden.gaussian, visible.by_state(W), visible.by_state(b), c)
-    kernels.conditionals(by_state, v, sites, inputs, out)
+    out = conditionals(ByState(hidden.gaussian, visible.by_state(W), visible.by_state(b), c), v, sites, inputs)
     Q = visible.n_states
     for i in range(visible.n):
         rest = p.reshape([Q] * visible.n).sum(axis=i, keepdims=True)
@@ -221,8 +220,11 @@ def test_random_bits_against_their_twin(shape):
     np.testing.assert_array_equal(uniforms(words).reshape(shape) + 2.0**-25, expected)
 
 
+@pytest.mark.parametrize("few", [0.0, 1.0], ids=["products", "lists"])
 @kinds
-def test_training_against_its_twin(kind):
+def test_training_against_its_twin(kind, few, monkeypatch):
+    monkeypatch.setattr(_epoch, "FEW", few)
+    monkeypatch.setattr(_epoch, "MANY", 1)
     machine = machine_of(kind, seed=3)
     visible, hidden = machine.visible, machine.hidden
     rng = np.random.default_rng(9)
@@ -233,7 +235,7 @@ def test_training_against_its_twin(kind):
     work, order, edges = workspace(given, 9, rng), rng.permutation(25), np.array([0, 8, 16, 25])
     batches = [visible.encode(data[order[lo:hi]]) for lo, hi in itertools.pairwise(edges)]
     expected = naive.contrastive_divergence(given, batches, 2, 0.3, 0.02, work.streams.copy())
-    train(given, data, order, edges, work, Pace(2, np.float32(0.3), 0.02), False)
+    train(given, data, order, edges, work, Pace(2, np.float32(0.3), 0.02))
     found = given.W, given.b, given.c, given.hidden_mean, given.chains
     for ours, twin in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, twin, atol=2e-5)
@@ -244,12 +246,10 @@ def test_reconstruction_errors_against_their_twin(kind):
     machine = machine_of(kind, seed=4)
     visible, hidden, W, b, c = machine
     rng = np.random.default_rng(10)
-    v = rng.integers(0, visible.n_states, (11, visible.n)).astype(np.int8)
-    given = _training._parameters(_training.start(v, visible, hidden, 4, rng))._replace(W=W, b=b, c=c)
-    by_state = kernels.ByState(hidden.gaussian, *(np.ascontiguousarray(visible.by_state(q)) for q in (W, b)), c)
-    sites, wrong = np.zeros((11, 1), int), np.empty(2)
-    judge(given, by_state, v, sites, np.empty(sites.shape), wrong, False)
-    assert wrong.sum() == pytest.approx(naive.sites_missed(machine, v), rel=1e-5)
+    v = rng.integers(0, visible.n_states, (11, visible.n))
+    by_state, sites = ByState(hidden.gaussian, visible.by_state(W), visible.by_state(b), c), np.zeros((11, 1), int)
+    wrong = judge(machine, by_state, v, sites, np.empty(sites.shape))
+    assert wrong == pytest.approx(naive.sites_missed(machine, v), rel=1e-5)
 
 
 # ---- what is known exactly
@@ -319,9 +319,13 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     work = workspace(given, len(data), rng)
     middle = work.first.shape[1]
     work.first[...], work.second[...] = features[:, :middle], features[:, middle:]
-    work.given[0], work.given[1] = work.first @ machine.W[:middle], work.second @ machine.W[middle:]
     work.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
-    learn(given, data, np.arange(12), work, Pace(1, np.float32(1.0), l2), False)
+    halves = [Half(h, given, work, Pace(1, np.float32(1.0), l2)) for h in range(2)]
+    for h in halves:
+        h.products.forward(h.features, h.W, work.given[h.h])
+    in_step(*(h.learn(12) for h in halves))
+    halves[0].settle()
+    halves[0].keep()
     np.testing.assert_allclose(training.hidden_mean, nu, atol=1e-6)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
@@ -589,13 +593,13 @@ def test_persistent_chains_are_stationary(kind):
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
     given = _training._parameters(training)
     work = workspace(given, 1, rng)
-    train(given, v[-1:], np.zeros(2, int), np.arange(3), work, Pace(2, np.float32(0.0), 0.0), False)
+    train(given, v[-1:], np.zeros(2, int), np.arange(3), work, Pace(2, np.float32(0.0), 0.0))
     chains = np.concatenate([work.first, work.second], axis=1)[:40_000]
     assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
     # sums are those of the one sample less those of the chains
-    mean, z = every[-1] - work.dv, means[-1] - work.dz
+    mean, z = every[-1] - work.dv, means[-1] - work.dz[0]
     spread = [0.5, np.sqrt(p @ (means - p @ means) ** 2)]
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))
@@ -769,20 +773,22 @@ def test_fit_starts_anew_and_a_warm_start_goes_on():
     assert half.fit(X).n_epochs_ == 6
 
 
-def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch):
-    X, calls = digits(), itertools.count()
+@pytest.mark.parametrize("half", [0, 1])
+def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch, half):
+    X, calls, climb = digits(), itertools.count(), Half.climb
 
-    def interrupted(*args):
-        train(*args)
-        if next(calls) == 7:  # five batches an epoch, three at a time: in the middle of the fourth
+    def interrupted(self, n_samples):
+        climb(self, n_samples)
+        if self.h == half and next(calls) == 17:  # five batches an epoch: in the middle of the fourth
             raise KeyboardInterrupt
 
     rbm = small(warm_start=True)
-    monkeypatch.setattr(_training, "BATCHES_AT_ONCE", 3)
-    monkeypatch.setattr(_training, "train", interrupted)
+    monkeypatch.setattr(Half, "climb", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rbm.fit(X)
+    monkeypatch.undo()
     assert rbm.n_epochs_ == 3
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ThreadPoolExecutor")]
     assert np.isfinite(rbm.score(X))
     same(rbm.fit(X), small().fit(X))
 
@@ -821,9 +827,7 @@ def test_the_layout_of_the_data_changes_nothing(layout):
     other = layout(X)
     assert not (other.flags.c_contiguous and other.flags.writeable)
     first = small().fit(X)
-    compiled = len(train.outer.signatures)
     same(first, small().fit(other))
-    assert len(train.outer.signatures) == compiled  # to compile for a layout of its own would take many seconds
 
 
 def test_a_generator_given_as_seed_is_not_shared():
