@@ -12,7 +12,7 @@ from ..losses import Law
 from ._clusters import data_side, pulls
 from ._mixture_newton import search, start_and_follow, workspace
 from ._mixture_starts import loose_start, ridge_start, sphere_start, under_ridge
-from ._problem import EDGE, RIDGE, SAT, UNSAT
+from ._problem import EDGE, SAT, UNSAT
 from ._ridge import FAR
 from ._starts import FEW, HUGE, X_LIMIT
 from ._ways import COLLAPSED, PATIENCE
