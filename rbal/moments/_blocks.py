@@ -1,6 +1,7 @@
 """What the saddle point sees of a mixture: covariances and centres in the smallest basis that holds them."""
 
 import itertools
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -72,6 +73,14 @@ class Dense:
             signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(C.shape[1], PROBES))
             self.probes = signs / np.sqrt(PROBES)
             self.seen = C @ self.probes
+
+    @cached_property
+    def commuting(self):
+        """The block of what the covariances are along the eigenvectors of their sum, as if these were theirs."""
+        _, basis = eigh(self.C.sum(axis=0), driver="evd", check_finite=False)
+        lam = np.stack([np.einsum("ij,ij->j", basis, cov @ basis) for cov in self.C])
+        outside = np.zeros((len(self.v), self.g_out.size))
+        return Diagonal(np.c_[np.maximum(lam, 0.0), self.lam_out], self.g, np.c_[self.v @ basis, outside], self.g_null)
 
     def traces(self):
         """Return 1/L tr C (G,)."""

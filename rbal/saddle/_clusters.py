@@ -242,11 +242,13 @@ def data_side(problem, y, hats, dhats):
 
 
 @jit
-def newton_step(problem, y, value, jac, dhats, res, step):
+def newton_step(problem, y, work, res, step):
     """Write the residuals (N,) and Newton's step (N,) from the weight side and its derivatives; False if undefined.
 
-    value is (N + 1,): q, x, m and the norm; jac (N + 1, N + 1): their derivatives in q̂, x̂, m̂ and k̂.
+    work has value (N + 1,): q, x, m and the norm; jac (N + 1, N + 1): their derivatives in q̂, x̂, m̂ and k̂; dhats (N, N):
+    those of the hats; and learnt (N, N): what is added to the derivatives of the residuals.
     """
+    value, jac, dhats = work.value, work.jac, work.dhats
     K, G = problem.alpha.size, problem.n_shapes
     N = 2 * G + K
     scores = scores_at(problem, y)
@@ -271,7 +273,7 @@ def newton_step(problem, y, value, jac, dhats, res, step):
             total = jac[i, N] * by_multiplier[j]
             for k in range(N):
                 total += jac[i, k] * dhats[k, j]
-            matrix[i, j] = total * scale
+            matrix[i, j] = total * scale + work.learnt[i, j]
         if not (problem.mode == EDGE and i == G):
             matrix[i, i] -= scale if i >= 2 * G else 1.0
         if i >= 2 * G:

@@ -12,8 +12,8 @@ from ..losses import EQUALITY, HINGE, LOSSES, Loss
 from ..metrics import MixtureMetrics
 from ..moments._mixture import Mixture
 from ._clusters import Clusters, losses_at, report_at
-from ._mixture_phases import Task, major, margin_of, solve_edge, solve_ridge, solve_sphere, with_mode
-from ._mixture_sampled import as_ridge, samples_of, solve_population
+from ._mixture_phases import Task, can_vanish, major, margin_of, solve_edge, solve_ridge, solve_sphere, with_mode
+from ._mixture_sampled import Sphere, as_ridge, samples_of, solve_population
 from ._problem import RIDGE, SAT, UNSAT
 from ._solve import LARGEST_SIZE, MODELS, PHASES, Solution
 from ._ways import COLLAPSED
@@ -61,7 +61,7 @@ class MixtureSolution(Solution):
 
         Covariances and centres of few rows flatter a classifier. Their resolvents tell what those of the population
         are, whose saddle point this is. It exists where the training sets that are asked about have no more rows than
-        the mixture was estimated from, often beyond.
+        the mixture was estimated from, often beyond. On the sphere its phase may be another: few rows look separable.
 
         Parameters
         ----------
@@ -75,15 +75,14 @@ class MixtureSolution(Solution):
         MixtureSolution
             Of the same points; NaN, with a warning, where there is none.
         """
-        if self.model != "svm":
-            raise ValueError(f"model must be 'svm' for the solution of the population, got {self.model!r}")
         samples = samples_of(self.mixture)
         shape = np.shape(self.b)
         found = {f.name: np.array(getattr(self, f.name)) for f in fields(self) if f.name in (*EACH, *ONE)}
         found |= {name: np.array(getattr(self, name)) for name in ("residual", "n_iter", "converged")}
+        found["phase"] = np.array(self.phase, f"<U{max(map(len, PHASES))}")
         for at in np.ndindex(shape):
             one = self[at] if shape else self
-            if one.converged and one.phase == "UNSAT":
+            if one.converged and one.phase != PHASES[COLLAPSED]:
                 for name, value in _of_population(one, samples, tol, max_iter).items():
                     found[name][at] = value
         _warn_unless(found["converged"])
@@ -223,20 +222,27 @@ def _point(mixture, point, asked, start):
 
 
 def _of_population(sol, samples, tol, max_iter):
-    """Return the results of one point of an SVM for the population."""
-    mixture, law = sol.mixture, LOSSES[sol.loss].laws[0]
+    """Return the results of one point for the population. Its phase may be the other one: few rows look separable."""
+    mixture, laws = sol.mixture, LOSSES[sol.loss].laws
     point = {name: getattr(sol, name) for name in NAMES}
     pick = {name: np.where(mixture.signs > 0.0, *pair) for name, pair in _pairs(point).items()}
-    problem = _clusters(mixture, RIDGE, law, sol.fit_bias)._replace(
-        alpha=pick["alpha"] * mixture.shares, kappa=pick["kappa"], weight=pick["weight"], ridge=float(sol.lam)
+    problem = _clusters(mixture, RIDGE, laws[0], sol.fit_bias)._replace(
+        alpha=pick["alpha"] * mixture.shares, kappa=pick["kappa"], weight=pick["weight"]
     )
-    problem = as_ridge(problem)
-    start = np.concatenate([np.log(sol.q), np.log(sol.x), sol.m, [sol.b, sol.lam]])
-    residual, n, y = solve_population(samples, problem, start, tol, max_iter)
+    task, total = Task(laws, None, tol, max_iter), 0
+    phases = sorted((UNSAT, SAT), key=lambda phase: PHASES[phase] != sol.phase)
+    for phase in phases if sol.model != "svm" and can_vanish(task) else [UNSAT]:
+        p = as_ridge(problem._replace(law=laws[1 if phase == SAT else 0]))
+        x = sol.x if PHASES[phase] == sol.phase else np.sqrt(sol.q)
+        start = np.concatenate([np.log(sol.q), np.log(x), sol.m, [sol.b, sol.k_hat]])
+        sphere = None if sol.model == "svm" else Sphere(float(mixture.Q), bool(phase == SAT))
+        residual, n, y = solve_population(samples, p, sphere, start, tol, max_iter)
+        total += n
+        if residual <= tol:
+            break
     ok = residual <= tol
-    task = Task((law, law, law), None, tol, max_iter)
-    found = report(task, problem, UNSAT, y) if ok else dict.fromkeys((*EACH, *ONE), np.nan)
-    return found | {"residual": float(residual), "n_iter": int(n), "converged": bool(ok)}
+    found = report(task, p, phase, y) if ok else dict.fromkeys((*EACH, *ONE), np.nan)
+    return found | {"residual": float(residual), "n_iter": total, "converged": bool(ok), "phase": PHASES[phase]}
 
 
 def critical_margins(mixture, alpha_pos, alpha_neg, fit_bias, tol):

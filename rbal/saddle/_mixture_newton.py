@@ -13,6 +13,7 @@ from ._resolvents import dense_side, diagonal_side
 
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0  # the widest |log q| at which to go on
 PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss
+LOCAL = 0.3  # largest residual at which what a step did tells more about derivatives than about their change
 
 
 class Workspace(NamedTuple):
@@ -22,12 +23,13 @@ class Workspace(NamedTuple):
     dhats: np.ndarray
     value: np.ndarray
     jac: np.ndarray
+    learnt: np.ndarray
 
 
 @jit
 def workspace(N):
     """Return fresh scratch arrays for N unknowns."""
-    return Workspace(np.empty(N), np.empty((N, N)), np.empty(N + 1), np.empty((N + 1, N + 1)))
+    return Workspace(np.empty(N), np.empty((N, N)), np.empty(N + 1), np.empty((N + 1, N + 1)), np.zeros((N, N)))
 
 
 @jit
@@ -44,7 +46,7 @@ def evaluate_diagonal(problem, block, y, work, res, step):
     """Write the residuals at y (N,) and Newton's step from there; False where it leaves the domain."""
     data_side(problem, y, work.hats, work.dhats)
     diagonal_side(problem, block, work.hats, y, work.value, work.jac)
-    return on_sphere(problem, y, work.value) and newton_step(problem, y, work.value, work.jac, work.dhats, res, step)
+    return on_sphere(problem, y, work.value) and newton_step(problem, y, work, res, step)
 
 
 def evaluate_dense(problem, block, y, work, res, step):
@@ -52,7 +54,7 @@ def evaluate_dense(problem, block, y, work, res, step):
     data_side(problem, y, work.hats, work.dhats)
     if not np.isfinite(work.hats).all() or not dense_side(problem, block, work.hats, y, work.value, work.jac):
         return False
-    return on_sphere(problem, y, work.value) and newton_step(problem, y, work.value, work.jac, work.dhats, res, step)
+    return on_sphere(problem, y, work.value) and newton_step(problem, y, work, res, step)
 
 
 def evaluate(problem, block, y, work, res, step):
@@ -69,6 +71,31 @@ def _evaluate_compiled(problem, block, y, work, res, step):
         return evaluate_diagonal(problem, block, y, work, res, step)
 
     return inside
+
+
+def learn(problem, block, ends, residuals, t, work, step):
+    """Correct derivatives that come from probes by what the last step did, and with them the next step.
+
+    This is Broyden's update. The step led from ends[0] to ends[1], t times Newton's, and from residuals[0] to
+    residuals[1]. The noise of the probes hardly changes from point to point, so that what is learnt stays true.
+    """
+    if getattr(block, "probes", None) is None or largest_of(residuals[1]) > LOCAL:
+        return
+    units = np.array([unit_of(problem, ends[0], j) for j in range(step.size)])
+    moved = (ends[1] - ends[0])[: step.size] / units
+    missed = residuals[1] - (1.0 - t) * residuals[0]
+    work.learnt[:] += np.outer(missed, moved / units) / (moved @ moved)
+    newton_step(problem, ends[1], work, residuals[1], step)
+
+
+@overload(learn)
+def _learn_compiled(problem, block, ends, residuals, t, work, step):
+    """Sums in a common basis have exact derivatives."""
+
+    def nothing(problem, block, ends, residuals, t, work, step):
+        pass
+
+    return nothing
 
 
 def follow(problem, block, limits, y):
@@ -104,6 +131,7 @@ def follow(problem, block, limits, y):
                 if new[:G].max() <= widest and evaluate(problem, block, new, work, res_new, step_new):
                     size_new = largest_of(res_new)
                     if size_new < (1.0 - 0.1 * t) * size or size_new <= tol:
+                        learn(problem, block, (y, new), (res, res_new), t, work, step_new)
                         break
                 size_new = math.inf
                 t *= 0.4

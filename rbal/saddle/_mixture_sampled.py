@@ -11,6 +11,9 @@ population follow from the sample. Those of second order are derivatives in :mat
 :math:`J = \partial X/\partial\hat X`. A centre is the mean of :math:`n_c` rows: its noise adds
 :math:`\hat m_c^2L/n_c` to :math:`\hat q_c`, and :math:`\hat m_cx_cL/n_c` to :math:`m_c`, and is taken out of both.
 
+On the sphere :math:`\hat k` is unknown, and the norm of the weights decides. It is a derivative in :math:`\hat k` at
+fixed :math:`X`, so that :math:`\partial\hat X/\partial\hat k` enters as well.
+
 All of it exists as long as the training sets that are asked about have no more rows than the sample.
 """
 
@@ -20,6 +23,7 @@ import numpy as np
 
 from ._clusters import data_side
 from ._problem import RIDGE
+from ._resolvents import inverse_of
 
 MEMORY = 6  # earlier steps that Anderson's acceleration mixes
 DAMPING = 0.5
@@ -35,6 +39,14 @@ class Samples(NamedTuple):
     counts: np.ndarray  # (K,)
     weights: np.ndarray  # (K,) of the clusters in the mean that centres are counted from
     L: int
+    outside: int = 0  # directions that no row and no centre has
+
+
+class Sphere(NamedTuple):
+    """The norm of the weights, per site, where it is given; typical weights share it with their entropy."""
+
+    norm: float
+    typical: bool
 
 
 def samples_of(mixture):
@@ -43,37 +55,43 @@ def samples_of(mixture):
         raise ValueError("mixture must be estimated from rows, and not debiased, got one that is given")
     roots, mixing = mixture._sampled
     v = mixture._centres - mixture._balanced @ mixture._centres
+    D = v.shape[1]
     if sum(map(len, roots)) + len(v) < v.shape[1]:
         _, singular, basis = np.linalg.svd(np.concatenate([*roots, v]), full_matrices=False)
         basis = basis[singular > 1e-11 * singular[0]]
         roots, v = [F @ basis.T for F in roots], v @ basis.T
     S = np.stack([F.T @ F for F in roots])
     counts = mixture.counts.astype(float)
-    return Samples(S, v, mixing, counts - 1.0, counts, mixture._balanced, mixture.L)
+    return Samples(S, v, mixing, counts - 1.0, counts, mixture._balanced, mixture.L, D - v.shape[1])
 
 
 class Step(NamedTuple):
-    """One evaluation: what the state leads to, all (K,)."""
+    """One evaluation: what the state leads to. Arrays are (K,)."""
 
     q: np.ndarray
     x: np.ndarray
     m: np.ndarray
+    norm: float
+    entropy: float  # 1/L tr A⁻¹
 
 
 def weight_side(samples, ridge, X, q_hat, m_hat):
-    """Return q and x of each sample, and m of each cluster, of the population; None outside of the domain.
+    """Return q and x of each sample, m of each cluster and the norm, of the population; None outside of the domain.
 
     Parameters
     ----------
     samples : Samples
     ridge : float
+        Or k̂ of the sphere.
     X : (K,) array
         Arguments X̂ of the sample's resolvent.
     q_hat, m_hat : (K,) arrays
         Of the clusters.
     """
     S, L, nu = samples.S, samples.L, samples.freedom
-    A = np.linalg.inv(ridge * np.eye(S.shape[1]) + np.tensordot(X, S, 1))
+    A = inverse_of(np.tensordot(X, S, 1), ridge)
+    if A is None or (samples.outside and not ridge > 0.0):
+        return None
     SA = S @ A
     t = np.trace(SA, axis1=1, axis2=2)
     T = SA.reshape(len(S), -1) @ np.swapaxes(SA, 1, 2).reshape(len(S), -1).T
@@ -88,19 +106,22 @@ def weight_side(samples, ridge, X, q_hat, m_hat):
     J = np.diag(1.0 - 2.0 * u) + (X**2 / nu)[:, None] * T
     q = np.linalg.solve(J.T, (T @ Q - t**2 * Q / nu) / L + along)
     noise = pull * (samples.mixing @ x) * L / samples.counts
-    return Step(q, x, samples.v @ p - noise + samples.weights @ noise)
+    by_ridge = np.einsum("kij,ji->k", SA, A)
+    norm = by_ridge @ Q / L + p @ p - q @ (X**2 * by_ridge / nu)
+    entropy = (np.trace(A) + samples.outside / ridge if samples.outside else np.trace(A)) / L
+    return Step(q, x, samples.v @ p - noise + samples.weights @ noise, float(norm), float(entropy))
 
 
 def evaluate(samples, problem, state, guess):
-    """Return what a state leads to, with hats and bias at it; None outside of the domain.
+    """Return what a state leads to, with the y of the clusters at it; None outside of the domain.
 
-    state is log q and log x of each sample and m of each cluster, (3K,).
+    state is log q and log x of each sample, m of each cluster, and k̂, (3K + 1,).
     """
     K = problem.alpha.size
     y = np.empty(3 * K + 2)
     q, x = np.exp(state[:K]), np.exp(state[K : 2 * K])
-    y[:K], y[K : 2 * K], y[2 * K : 3 * K] = np.log(samples.mixing @ q), np.log(samples.mixing @ x), state[2 * K :]
-    y[3 * K], y[3 * K + 1] = guess, problem.ridge
+    y[:K], y[K : 2 * K], y[2 * K : 3 * K] = np.log(samples.mixing @ q), np.log(samples.mixing @ x), state[2 * K : -1]
+    y[3 * K], y[3 * K + 1] = guess, state[-1]
     hats = np.empty(3 * K)
     data_side(problem, y, hats, np.empty((3 * K, 3 * K)))
     if not np.isfinite(hats).all():
@@ -109,20 +130,28 @@ def evaluate(samples, problem, state, guess):
     room = 1.0 - X * x * samples.L / samples.freedom
     if not np.all(room > 0.0):
         return None
-    found = weight_side(samples, problem.ridge, X / room, hats[:K], hats[2 * K :])
-    return None if found is None or not np.all(found.q > 0.0) else (found, hats, y)
+    found = weight_side(samples, state[-1], X / room, hats[:K], hats[2 * K :])
+    return None if found is None or not (np.all(found.q > 0.0) and found.norm > 0.0) else (found, y)
 
 
-def solve_population(samples, problem, start, tol, max_iter):
-    """Return (residual, iterations, y) of the population; y holds log q, log x, m of clusters, b and the ridge.
+def missing(samples, sphere, found):
+    """Return what k̂ lacks, about, for the norm to be that of the sphere, and half the logarithm of their ratio."""
+    norm = found.norm + (found.entropy if sphere.typical else 0.0)
+    off = 0.5 * np.log(norm / sphere.norm)
+    directions = samples.S.shape[1] + samples.outside
+    return off * directions / (samples.L * found.entropy), off
 
-    Anderson's acceleration from ``start``, the y of the sample's own solution. A residual of infinity means that
-    there is none: the sample is too small.
+
+def solve_population(samples, problem, sphere, start, tol, max_iter):
+    """Return (residual, iterations, y) of the population; y holds log q, log x, m of clusters, b and k̂.
+
+    Anderson's acceleration from ``start``, the y of the sample's own solution. sphere is None under a ridge. A residual
+    of infinity means that there is none: the sample is too small.
     """
     K, nothing = problem.alpha.size, np.inf
     b = start[3 * K]
     # clusters stand for samples at first: their covariances are mixtures of the samples'
-    state, steps, gaps = start[: 3 * K].copy(), [], []
+    state, steps, gaps = np.delete(start, 3 * K), [], []
     y = start
     for n in range(1, max_iter + 1):
         found = evaluate(samples, problem, state, b)
@@ -133,11 +162,12 @@ def solve_population(samples, problem, start, tol, max_iter):
             if n > max_iter // 2:
                 return nothing, n, y
             continue
-        new, _, y = found
+        new, y = found
         b = y[3 * K]
         scale = np.exp(-0.5 * y[:K])
-        gap = np.r_[np.log(new.q) - state[:K], np.log(new.x) - state[K : 2 * K], new.m - state[2 * K :]]
-        residual = max(np.abs(gap[: 2 * K]).max(), np.abs(gap[2 * K :] * scale).max())
+        move, off = (0.0, 0.0) if sphere is None else missing(samples, sphere, new)
+        gap = np.r_[np.log(new.q) - state[:K], np.log(new.x) - state[K : 2 * K], new.m - state[2 * K : -1], move]
+        residual = max(np.abs(gap[: 2 * K]).max(), np.abs(gap[2 * K : -1] * scale).max(), abs(off))
         if residual <= tol:
             return residual, n, y
         steps, gaps = [*steps[-MEMORY:], state], [*gaps[-MEMORY:], gap]

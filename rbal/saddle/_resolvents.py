@@ -13,7 +13,7 @@ which are compiled. Otherwise :math:`A` is factorised once a step.
 import math
 
 import numpy as np
-from scipy.linalg import eigh, lapack
+from scipy.linalg import blas, eigh, lapack
 
 from .._support.gauss import jit, jit_sum
 from ._problem import RIDGE, SAT, SMALL
@@ -180,7 +180,7 @@ def dense_side(problem, block, hats, y, value, jac):
     out = x_hat @ block.lam_out
     if mode == RIDGE:
         y[N + 1] = problem.ridge
-        inverse = _inverse(above, problem.ridge)
+        inverse = inverse_of(above, problem.ridge)
         if inverse is None:
             return False
     else:
@@ -190,12 +190,12 @@ def dense_side(problem, block, hats, y, value, jac):
         pull = np.einsum("ij,ji->i", rotated, basis) / L + (W @ basis) ** 2
         sums = np.r_[levels, out] - shift, block.g, np.r_[pull, (q_hat @ block.lam_out) * block.g_out]
         y[N + 1] = solve_zeta(mode, problem.norm, sums, block.g_null, y[N + 1])
-        a = 1.0 / (y[N + 1] + levels - shift)
-        inverse, out = (basis * a) @ basis.T, out - shift
+        half = basis / np.sqrt(y[N + 1] + levels - shift)
+        inverse, out = half @ half.T, out - shift
     a_out = 1.0 / (y[N + 1] + out)
     pull_out = (q_hat @ block.lam_out) * block.g_out * a_out**2
     p = inverse @ W
-    second = inverse @ S @ inverse
+    second = _between(inverse, S)
     second /= L
     second += np.outer(p, p)
     jac[:] = 0.0
@@ -219,16 +219,26 @@ def dense_side(problem, block, hats, y, value, jac):
     return True
 
 
-def _inverse(above, ridge):
+def inverse_of(above, ridge):
     """Return (ridge + above)⁻¹ by Cholesky's factorisation, None if it is not positive."""
-    A = above + ridge * np.eye(len(above))
-    factor, info = lapack.dpotrf(A, lower=1, overwrite_a=1)
+    A = above.copy()
+    A.flat[:: len(A) + 1] += ridge
+    factor, info = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
     if info:
         return None
     inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse = inverse + inverse.T  # the factorisation left zeros above its diagonal
     inverse.flat[:: len(A) + 1] *= 0.5
     return inverse if info == 0 else None
+
+
+def _between(inverse, S):
+    """Return A⁻¹SA⁻¹ as the square of A⁻¹ times a root of S, which takes half the time of two products."""
+    root, info = lapack.dpotrf(S.T, lower=1)
+    if info:  # something does not vary, or only within rounding
+        return inverse @ S @ inverse
+    half = blas.dtrmm(1.0, root, inverse.T, side=1, lower=1)
+    return half @ half.T
 
 
 def _traces(block, inverse, second, p, jac):

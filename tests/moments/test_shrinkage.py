@@ -99,18 +99,20 @@ def test_few_rows_are_the_same_numbers():
 
 @pytest.mark.parametrize("kind", ["equal", "widths", "own"])
 def test_nothing_is_lost_against_pooled(kind):
-    # error of the predicted balanced accuracy, from the exact solution of the true mixture; five draws of each size
+    # error of the predicted balanced accuracy, from the exact solution of the true mixture; both see the same rows
     mix = truth(kind)
     exact = rbal.solve(mix, **SVM).metrics.ba()
-    for n in (20, 80, 400):
+    for n, draws in ((20, 60), (80, 40), (400, 24)):
         off = {"shared": [], "shrunk": []}
-        for seed in range(5):
+        for seed in range(draws):
             X, y = mix.sample(n, 2 * n, seed)
             for covariance, errors in off.items():
                 found = rbal.Mixture.from_data(X, y, covariance=covariance, positive=1).debiased()
                 errors.append(abs(rbal.solve(found, **SVM).metrics.ba() - exact))
         loss = np.subtract(off["shrunk"], off["shared"])
-        assert loss.mean() < 0.002 + 5.0 * loss.std(ddof=1) / np.sqrt(5)
+        error = loss.std(ddof=1) / np.sqrt(draws)
+        assert error < 0.002  # a loss of a hundredth would be seen
+        assert loss.mean() < 0.001 + 3.0 * error
         if kind == "widths":  # the first rows show that one class is wider
             assert np.mean(off["shrunk"]) < np.mean(off["shared"]) - 0.005
 

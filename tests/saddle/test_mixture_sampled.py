@@ -6,7 +6,7 @@ import pytest
 import rbal
 from rbal.saddle._mixture_sampled import Samples, samples_of, weight_side
 
-SVM = {"model": "svm", "lam": 0.3}
+SVM, TRIALS = {"model": "svm", "lam": 0.3}, 48
 
 
 def truth(D=40, seed=1):
@@ -37,7 +37,8 @@ def test_resolvents_against_the_true_ones():
         B = A @ np.tensordot(q_hat, C, 1) @ A / L + np.outer(A @ (m_hat @ v), A @ (m_hat @ v))
         q, x = np.einsum("kij,ji->k", C, B), np.trace(C @ A, axis1=1, axis2=2) / L
         m = v @ A @ (m_hat @ v)
-        gaps.append(np.r_[found.q / q, found.x / x, found.m / m] - 1.0)
+        norm = found.norm / np.trace(B), found.entropy / (np.trace(A) / L)
+        gaps.append(np.r_[found.q / q, found.x / x, found.m / m, norm] - 1.0)
         plain.append(t / L / x - 1.0)
     gaps = np.array(gaps)
     assert np.abs(np.mean(plain, axis=0)).max() > 0.2
@@ -64,13 +65,43 @@ def test_predictions_without_optimism(covariance, n):
     assert abs(np.mean(better)) < np.mean(off)
 
 
-def test_infinitely_many_rows_change_nothing():
+SPHERES = {  # sizes, margin and rows of the rare class; phase and sign of k̂
+    "norm held back": (0.4, 0.8, 2.0, 20, "UNSAT", 1.0),
+    "some look separable": (0.4, 0.8, 1.0, 40, "UNSAT", 1.0),
+    "norm pushed up": (5.0, 8.0, 0.02, 200, "UNSAT", -1.0),
+    "separable": (0.3, 0.5, 0.2, 20, "SAT", 1.0),
+}
+
+
+@pytest.mark.parametrize("case", SPHERES.values(), ids=SPHERES.keys())
+def test_spheres_without_optimism(case):
+    *point, n, phase, sign = case
+    mix, off, better = truth(), [], []
+    exact = rbal.solve(mix, *point)
+    assert (exact.phase, np.sign(exact.k_hat)) == (phase, sign)
+    for seed in range(TRIALS):
+        X, y = mix.sample(n, 2 * n, seed)
+        sol = rbal.solve(rbal.Mixture.from_data(X, y, covariance="shrunk", positive=1), *point)
+        found = sol.unbiased()
+        assert (found.converged, found.phase) == (True, phase)
+        off.append(sol.metrics.ba() - exact.metrics.ba())
+        better.append([found.metrics.ba() - exact.metrics.ba(), found.b - exact.b, found.k_hat / exact.k_hat - 1.0])
+    error = np.std(better, axis=0, ddof=1) / np.sqrt(TRIALS)
+    assert np.mean(off) > 3.0 * np.std(off, ddof=1) / np.sqrt(TRIALS)  # optimistic
+    np.testing.assert_array_less(np.abs(np.mean(better, axis=0)), 4.0 * error + [0.5 / n, 1.0 / n, 2.0 / n])
+    assert abs(np.mean(better, axis=0)[0]) < 0.5 * np.mean(off)
+
+
+@pytest.mark.parametrize("point", [SVM, {"kappa": 1.5}, {"kappa": 0.05, "weight_neg": 2.0}, {"kappa": 0.0}])
+def test_infinitely_many_rows_change_nothing(point):
     X, y = truth(D=12).sample(40, 60, 3)
     mix = rbal.Mixture.from_data(X, y, positive=1)
-    sol = rbal.solve(mix, 0.5, 2.0, **SVM, weight_pos=2.0)
+    sizes = (0.2, 0.3) if point.get("kappa") == 0.0 else (4.0, 9.0) if "weight_neg" in point else (0.5, 2.0)
+    sol = rbal.solve(mix, *sizes, **point, weight_pos=2.0)
     mix.counts = np.array([10**12, 10**12])
     same = sol.unbiased()
-    for name in ("q", "x", "m", "b", "q_hat", "x_hat", "m_hat", "train_loss"):
+    assert same.phase == sol.phase
+    for name in ("q", "x", "m", "b", "k_hat", "q_hat", "x_hat", "m_hat", "train_loss"):
         np.testing.assert_allclose(getattr(same, name), getattr(sol, name), rtol=1e-7, atol=1e-8)
 
 
@@ -80,7 +111,7 @@ def test_fewer_rows_than_columns():
     mix = rbal.Mixture.from_data(X, y, covariance="shrunk", positive=1)
     few = samples_of(mix)
     assert few.S.shape[1] < 60
-    full = few._replace(S=np.stack([F.T @ F for F in mix._sampled[0]]), v=mix.means - mix.M)
+    full = few._replace(S=np.stack([F.T @ F for F in mix._sampled[0]]), v=mix.means - mix.M, outside=0)
     args = 0.3, np.array([0.2, 0.4]), np.array([0.5, 0.7]), np.array([0.3, -0.2])
     for a, b in zip(weight_side(few, *args), weight_side(full, *args), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
@@ -109,8 +140,6 @@ def test_a_failure_is_said():
 def test_what_has_no_population():
     X, y = truth(D=12).sample(60, 90, 7)
     mix = rbal.Mixture.from_data(X, y, positive=1)
-    with pytest.raises(ValueError, match="model must be 'svm' for the solution of the population, got 'perceptron'"):
-        rbal.solve(mix, 1.0, 1.0, 0.5).unbiased()
     for given in (truth(D=12), mix.debiased()):
         with pytest.raises(ValueError, match="mixture must be estimated from rows, and not debiased"):
             rbal.solve(given, 1.0, 1.0, **SVM).unbiased()
