@@ -35,6 +35,14 @@ def load(role, kind="compared", folder=None):
     return stored(f"advice/{role}-{kind}", folder).set_index(FOLD)
 
 
+def load_many(role, folder=None):
+    """Return the results on tables of many classes of a role, one row per split; None if there are none."""
+    try:
+        return stored(f"advice/{role}-many", folder)
+    except ValueError:
+        return None
+
+
 def metric(results, name="ba"):
     """Return one metric ("ba", "f1", "auprc", "log_loss", "cpu") of every rule or machine that has it."""
     ending = f": {name}"

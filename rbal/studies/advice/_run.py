@@ -8,6 +8,7 @@ from ..tables import SEED, listed, source_of
 from ..tables import load as load_first
 from ..tables._sources import SOURCES, available, role_of
 from . import _analysis as analysis
+from ._many import cells_of_many, many
 from ._trials import cells, compared, foreseen
 
 OPTIONS = {
@@ -43,6 +44,7 @@ def run(tables="design", table=None, splits=None, n_jobs=1, stores=WORK / "advic
         raise SystemExit("the tables that judge were run already, and are run once: see advice/judge-*")
     stores.mkdir(parents=True, exist_ok=True)
     kinds = {compared: cells(two_classes(tables, table)), foreseen: cells(two_classes(tables, table))}
+    kinds[many] = cells_of_many(tables, table)
     for trial, grid in kinds.items():
         grid = [cell for cell in grid if splits is None or _number(cell) < splits]
         if grid:
@@ -90,7 +92,8 @@ def tell(role, out):
     first, measured = load_first("foreseen"), load_first("measured")
     off = analysis.errors(told, first, measured)
     print(f"primary hypotheses\n{analysis.primary(results, off).round(4).to_string()}")
-    print(f"goals\n{analysis.goals(results, told, first, measured).round(4).to_string()}")
+    classes = analysis.load_many(role, out)
+    print(f"goals\n{analysis.goals(results, told, first, measured, classes).round(4).to_string()}")
 
 
 def _both(results, spent):
