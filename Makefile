@@ -19,12 +19,12 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
-PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-kernels study-sampling
+PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-advice study-kernels study-sampling
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-kernels study-sampling study-log-z study-pairs study-digits bench deep wheel serve lock clean distclean
+.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-advice study-kernels study-sampling study-log-z study-pairs study-digits bench deep wheel serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -107,6 +107,10 @@ $(TABLES)/.ready: rbal/studies/tables/packages.txt | $(READY)
 
 study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for the chapter your_data (half an hour; goes on where it stopped)
 	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies tables --n-jobs $(JOBS)
+
+# ROLE=judge runs the tables that judge, once.
+study-advice: $(TABLES)/.ready ## Compare advice with fixed rules and grid search on the tables for design (goes on where it stopped)
+	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies advice --tables $(or $(ROLE),design)
 
 study-kernels: $(TABLES)/.ready ## Predict and train RBF machines on the tables for design, for the chapter kernels (ten minutes; goes on where it stopped)
 	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies kernels

@@ -115,7 +115,7 @@ def _add_advise(commands):
     parser = commands.add_parser(
         "advise",
         help="what to do with an imbalanced table",
-        description="Predict what a linear classifier would score on a table with two classes under\n"
+        description="Predict what a linear classifier would score on a table with two classes or more under\n"
         "each remedy for their imbalance, and recommend one.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -123,7 +123,7 @@ def _add_advise(commands):
     parser.set_defaults(run=advise)
     add = parser.add_argument
     add("table", help="CSV file with a header (also .gz), or Parquet; - for a CSV on standard input")
-    add("--label", required=True, metavar="COLUMN", help="column with the two labels")
+    add("--label", required=True, metavar="COLUMN", help="column with the labels, two or more")
     add("--positive", metavar="LABEL", help="label of the positive class (the rarer one)")
     add("--metric", default="ba", choices=Names(metrics), metavar="NAME", help="what counts: %(choices)s (ba)")
     add("--costs", nargs=2, type=float, metavar=("MISS", "ALARM"), help="costs of the errors, with --metric cost")
@@ -245,16 +245,25 @@ def told(advice, chosen):
 
     asked = {"precision": chosen.at_precision, "recall": chosen.at_recall}
     asked = {name: value for name, value in asked.items() if value is not None}
+    path = None if chosen.table == "-" else chosen.table
+    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if getattr(advice, "many", False):
+        return told_of_many(advice, chosen, path, bold)
     if chosen.json:
         found = {f"at_{name}": _report.numbers(advice.threshold_for(**{name: v})) for name, v in asked.items()}
         return _report.to_json(advice, **found)
     rates = [_telling.of_rates(advice, **{name: value}) for name, value in asked.items()]
     if not advice.whole:
         return "\n".join([_report.text(advice), *rates])
-    path = None if chosen.table == "-" else chosen.table
-    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     command = _telling.next_command(chosen.words, advice)
     return _telling.text(advice, path, chosen.label, command, dropped=chosen.drop, rates=rates, bold=bold)
+
+
+def told_of_many(advice, chosen, path, bold):
+    """Return what is printed about more than two classes: JSON, or text."""
+    from .advice._many_telling import text
+
+    return advice.to_json() if chosen.json else text(advice, path, chosen.label, dropped=chosen.drop, bold=bold)
 
 
 @contextlib.contextmanager

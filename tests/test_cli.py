@@ -284,7 +284,7 @@ def test_no_such_column(path):
         ("", "is empty"),
         ("\n\n", "holds no table"),
         ("x,y\n", "no rows"),
-        (csv_of(y=["a", "b", "c", "d"] * 5), "more than two values ('a', 'b', 'c'"),
+        (csv_of(y=["a", "b", "c"] * 6 + ["d", "d"]), "label 'd' has 2 rows"),
         (csv_of(y=["a"] * 20), "always 'a'"),
         (csv_of(x=[1.0] * 20), "no column varies ('x' is constant)"),
         (csv_of(y=["a", None] * 10), "the label is missing in 10 rows"),

@@ -7,8 +7,9 @@ it.
 
 from ..losses import trained
 from ._advise import Advice, advise, advise_file
+from ._many import ManyAdvice
 
-__all__ = ["Advice", "advise", "advise_file"]
+__all__ = ["Advice", "ManyAdvice", "advise", "advise_file"]
 
 
 def __getattr__(name):

@@ -1,5 +1,7 @@
 """The functions that give advice, and the checks of their arguments."""
 
+from functools import partial
+
 import numpy as np
 
 from .._support.validation import flag, number, one_of, positive_int, seeded
@@ -48,7 +50,7 @@ def advise(
         (mean, most frequent level); constant columns are left out, and so are a first column that counts the rows and
         a column that tells the label of every row; all this is reported.
     y : (n,) array or series
-        Two labels of any type.
+        Two labels of any type; or more, up to 40, for one linear machine of each class against the rest.
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
         Balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, mean cost, or
         another goal in :data:`rbal.metrics.METRICS`.
@@ -99,6 +101,7 @@ def advise(
     Returns
     -------
     Advice
+        Or a :class:`rbal.advice.ManyAdvice`, if there are more than two labels.
 
     Notes
     -----
@@ -132,7 +135,11 @@ def advise(
     counts = {"folds": folds, "repeats": repeats, "draws": draws}
     wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
-    data = _table.from_arrays(X, y, positive, categorical, standardize, random_state, keep)
+    reading = partial(_table.from_arrays, X, y, positive, categorical, standardize, random_state, keep)
+    data = _of_two(reading)
+    if data is None:
+        how = {"level": level, "error": model_error, "draws": draws, "random_state": random_state}
+        return _of_many(reading, (wanted, *options[:3]), how, (folds, repeats) if check else None)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
     advice = Advice(**predict(data, setting, wanted, draws, level, model_error, random_state))
     if not check:
@@ -199,6 +206,7 @@ def advise_file(
     Returns
     -------
     Advice
+        Or a :class:`rbal.advice.ManyAdvice`, if there are more than two labels.
     """
     from tqdm.auto import tqdm
 
@@ -210,16 +218,37 @@ def advise_file(
     wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
-        data = read(
-            path, label, positive=positive, categorical=categorical, drop=drop, keep=keep, standardize=standardize,
-            sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na, random_state=random_state,
-            advance=lambda share: bar.update(int(100 * share) - bar.n),
+        reading = partial(
+            read, path, label, positive=positive, categorical=categorical, drop=drop, keep=keep,
+            standardize=standardize, sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na,
+            random_state=random_state, advance=lambda share: bar.update(int(100 * share) - bar.n),
         )  # fmt: skip
+        data = _of_two(reading)
+        if data is None:
+            how = {"level": level, "error": model_error, "draws": draws, "random_state": random_state}
+            return _of_many(reading, (wanted, *options[:3]), how, (folds, repeats) if check else None)
     setting = Setting(data.n_pos, data.n_neg, data.D, *options)
     advice = Advice(**predict(data, setting, wanted, draws, level, model_error, random_state))
     if not check:
         return advice
     return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
+
+
+def _of_two(reading):
+    """Return the Data of a table, or None if it has more than two classes."""
+    try:
+        return reading()
+    except _table.ManyLabels:
+        return None
+
+
+def _of_many(reading, classifier, how, check):
+    """Read a table again that has more than two classes, and return the advice on it."""
+    from ._many import advise_many
+    from ._many_table import ManyCoder
+
+    check = None if check is None else dict(zip(("folds", "repeats"), check, strict=True))
+    return advise_many(reading(kind=ManyCoder), *classifier, check=check, **how)
 
 
 def _wanted(C, kernel, moments, loss):

@@ -13,6 +13,10 @@ UNNAMED = re.compile(r"(?:Unnamed: \d+(?:_level_\d+)?(?:\.\d+)?|__index_level_\d
 LEAKING_ROWS = 5  # a column tells the label by accident if it has fewer rows than this for each of its levels
 
 
+class ManyLabels(TableError):
+    """A table has more than two labels where two are expected."""
+
+
 def candidates(names):
     """Return the columns that may be a saved index: those without a name at the beginning, and the next one."""
     found = []
@@ -152,13 +156,13 @@ def _number_leaks(place, gap, totals, squares, sizes, variance):
         if squares[label][place] / seen - mean**2 > 1e-10 * variance:
             return False
         means.append(mean)
-    return abs(means[0] - means[1]) > 1e-6 * np.sqrt(variance)
+    return np.diff(np.sort(means)).min() > 1e-6 * np.sqrt(variance)
 
 
 def _levels_leak(places, totals, n):
     """Return whether each level belongs to one class alone, with so many rows that it is no accident."""
-    pos, neg = (counts[places] for counts in totals.values())
-    return len(places) * LEAKING_ROWS <= n and bool(((pos == 0.0) | (neg == 0.0)).all())
+    seen = sum(counts[places] > 0.0 for counts in totals.values())  # in how many classes
+    return len(places) * LEAKING_ROWS <= n and bool((seen <= 1).all())
 
 
 def _squares(sums, K):

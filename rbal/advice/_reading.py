@@ -26,8 +26,8 @@ WIDE = {
 
 
 def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), standardize=True, sep=None, encoding=None,
-         decimal=None, thousands=None, na=(), random_state=0, advance=None):  # fmt: skip
-    """Read a table from a file; ``advance``, if given, is called with the share of the file that was read."""
+         decimal=None, thousands=None, na=(), random_state=0, advance=None, kind=Coder):  # fmt: skip
+    """Read a table from a file by a ``kind`` of Coder; ``advance`` is told the share of the file that was read."""
     path = Path(path)
     if not path.exists():
         raise TableError(f"there is no file {str(path)!r}: check the path")
@@ -36,7 +36,7 @@ def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), st
     if path.stat().st_size == 0:
         raise TableError(f"{str(path)!r} is empty")
     check_marks(decimal, thousands)
-    coder = Coder(categorical, standardize, random_state, keep)
+    coder = kind(categorical, standardize, random_state, keep)
     with open(path, "rb") as file:
         is_parquet = file.read(4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     if is_parquet:

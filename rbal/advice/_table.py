@@ -14,7 +14,7 @@ from scipy import sparse
 from .._support.frames import as_pandas, factorized, is_time, needs_plain
 from .._support.validation import LARGEST
 from ..moments._estimate import from_covariances, from_rows
-from ._features import Counting, TableError, candidates, features
+from ._features import Counting, ManyLabels, TableError, candidates, features
 from ._numbers import ANYWHERE
 from ._sums import Sums, middle_and_width, moments
 
@@ -54,8 +54,8 @@ class Data:
         return [*self.numeric, *self.categorical]
 
 
-def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0, keep=()):
-    """Return the Data of a table in memory: X (n, L) of any kind, y (n,)."""
+def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0, keep=(), *, kind=None):
+    """Return the Data of a table in memory: X (n, L) of any kind, y (n,); ``kind`` is the Coder to use."""
     unusual = needs_plain(X)
     X, y = as_pandas(with_gaps(X), "X"), _one_dimension(y)
     if sparse.issparse(X):
@@ -67,7 +67,7 @@ def from_arrays(X, y, positive=None, categorical="auto", standardize=True, rando
         X = pd.DataFrame(X).infer_objects() if X.dtype == object else pd.DataFrame(X)
     if X.shape[0] != len(y):
         raise TableError(f"X and y must have as many rows, got {X.shape[0]} and {len(y)}")
-    coder = Coder(categorical, standardize, random_state, keep)
+    coder = (kind or Coder)(categorical, standardize, random_state, keep)
     size = max(64, BLOCK_FLOATS // max(X.shape[1], 1))
     for start in range(0, len(y), size):
         part = slice(start, start + size)
@@ -104,6 +104,8 @@ def frame(X, rows):
 class Coder:
     """Codes blocks of rows, and adds up their moments class by class."""
 
+    most_classes = 2
+
     def __init__(self, categorical="auto", standardize=True, random_state=0, keep=()):
         self.categorical, self.standardize, self.keep = categorical, standardize, keep
         self.names, self.forced = None, ()
@@ -131,14 +133,18 @@ class Coder:
         for label in labels.unique():
             if label not in self.classes:
                 self.classes[label] = Sums()
-                if len(self.classes) > 2:
-                    raise TableError(_too_many(list(self.classes)))
+                if len(self.classes) > self.most_classes:
+                    raise self.too_many()
             member = (labels == label).to_numpy()
             self.classes[label].add(A[member])
             self._keep(label, block[member])
         self.held += A.size
         if self.held > MOST_FLOATS:
             self._sum_up()
+
+    def too_many(self):
+        """Return the error for a label with more values than there may be classes."""
+        return ManyLabels(_too_many(list(self.classes)))
 
     def _begin(self, block):
         """Decide the kind of each column from the first block."""
@@ -329,13 +335,16 @@ class Coder:
     def _rows(self, pos, neg, numeric, categorical):
         """Return the kept rows (numbers as floats, levels as strings, NaN if missing), and which are positive (n,)."""
         kept = [self.kept[label][0] for label in (pos, neg)]
-        both = pd.concat(kept)
+        return self._frame(pd.concat(kept), numeric, categorical), np.repeat([True, False], [len(k) for k in kept])
+
+    def _frame(self, both, numeric, categorical):
+        """Return rows with numbers as floats and levels as strings, NaN if missing."""
         columns = {name: both[name].to_numpy(dtype=float, na_value=np.nan) for name in numeric}
         for name in categorical:
             levels = both[name].astype(object)
             columns[name] = levels.where(levels.isna(), levels.map(str)).where(levels.notna(), np.nan).to_numpy(object)
         rows = pd.DataFrame({name: columns[name] for name in self.names if name in columns})
-        return rows.astype(dict.fromkeys(categorical, object)), np.repeat([True, False], [len(k) for k in kept])
+        return rows.astype(dict.fromkeys(categorical, object))
 
     def _labels(self, positive):
         if not self.classes:

@@ -11,6 +11,7 @@ STUDIES = {
     "digits": "_digits",
     "kernels": "_kernels",
     "tables": "tables",
+    "advice": "advice",
     "deep": "_deep",
 }
 

@@ -193,7 +193,7 @@ def test_any_two_labels(labels):
         (np.zeros((20, 2)), np.arange(19) % 2, "as many rows"),
         (np.zeros((20, 2)), np.arange(20) % 2, "no column varies"),
         (np.zeros((20, 0)), np.arange(20) % 2, "no column varies"),
-        (np.eye(20), np.arange(20) % 3, "more than two values"),
+        (np.eye(20), np.arange(20) % 10, "takes 10 values in 20 rows"),
         (np.eye(20), np.ones(20), "always 1.0"),
         (np.eye(20), np.where(np.arange(20) < 3, np.nan, np.arange(20) % 2), "missing in 3 rows"),
         (np.eye(20), np.arange(20) < 2, "True has 2 rows"),

@@ -1,0 +1,106 @@
+"""Build the classifier for a table of many classes: coding, sampler, one machine a class, and a threshold for each."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from ..strategies import REMEDIES
+from ._pipeline import coding_of, learner, sampler
+
+
+class ClassThresholds(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier with a score for each class, less a threshold for each: the largest difference is the answer.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``decision_function`` of shape (n, T).
+    offsets : dict
+        Threshold of each label; a label that is not in it, nor its text, has 0.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        Trained.
+    classes_ : (T,) array
+    offsets_ : (T,) array
+        In the order of ``classes_``.
+    """
+
+    def __init__(self, estimator, offsets):
+        self.estimator = estimator
+        self.offsets = offsets
+
+    def fit(self, X, y):
+        """Train the classifier on X (n rows) and labels y (n,); return self."""
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        self.classes_ = self.estimator_.classes_
+        known = {str(label): float(offset) for label, offset in self.offsets.items()}
+        self.offsets_ = np.array([known.get(str(label), 0.0) for label in self.classes_.tolist()])
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def decision_function(self, X):
+        """Return the scores (n, T), less the thresholds."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X) - self.offsets_
+
+    def predict(self, X):
+        """Return the labels (n,) of the largest scores."""
+        return self.classes_[np.argmax(self.decision_function(X), axis=1)]
+
+
+def machines(loss, candidate, random_state=None):
+    """Return the steps of a candidate after the coding: a sampler, if it has one, and machines against the rest."""
+    weights = "balanced" if REMEDIES[candidate.strategy].weights is not None else None
+    steps = [] if np.isnan(candidate.mixing) else [sampler(candidate.mixing, random_state)]
+    return [*steps, OneVsRestClassifier(learner(loss, candidate.C, weights))]
+
+
+def pipeline(advice, random_state=None):
+    """Return the recommended classifier of a ManyAdvice, not yet fitted."""
+    from imblearn.pipeline import make_pipeline
+
+    candidate = advice.rows[advice.best]
+    trained = make_pipeline(*coding_of(advice.data), *machines(advice.setting.loss, candidate, random_state))
+    if candidate.threshold == "trained":
+        return trained
+    offsets = candidate.offsets.tolist()
+    return ClassThresholds(trained, dict(zip(advice.data.classes, offsets, strict=True)))
+
+
+def measured(advice, folds, repeats, random_state):
+    """Return macro recalls of every candidate in repeated cross-validation, and of the recommended one in each fold.
+
+    Returns
+    -------
+    recall : dict
+        From (strategy, threshold) to the mean macro recall.
+    error : dict
+        To its standard error, of resampled rows within each class.
+    share : float
+        Part of the rows that each machine was trained on.
+    """
+    from imblearn.pipeline import make_pipeline
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    data, setting = advice.data, advice.setting
+    rng = np.random.default_rng(random_state)
+    folds = min(folds, int(np.bincount(data.y).min()))
+    hits = {row: np.zeros(len(data.y)) for row in advice.rows}
+    for _ in range(repeats):
+        split = StratifiedKFold(folds, shuffle=True, random_state=int(rng.integers(2**31)))
+        for row, candidate in advice.rows.items():
+            model = make_pipeline(*machines(setting.loss, candidate, int(rng.integers(2**31))))
+            scores = cross_val_predict(model, data.X, data.y, cv=split, method="decision_function")
+            hits[row] += np.argmax(scores - candidate.offsets, axis=1) == data.y
+    T = len(data.sizes)
+    recall, error = {}, {}
+    for row, hit in hits.items():
+        parts = [hit[data.y == k] / repeats for k in range(T)]
+        recall[row] = float(np.mean([part.mean() for part in parts]))
+        error[row] = float(np.sqrt(sum(part.var() / len(part) for part in parts)) / T)
+    return recall, error, (folds - 1) / folds

@@ -1,0 +1,212 @@
+r"""Predict every remedy for a table of many classes, from the statistics of its classes: one machine a class.
+
+Classes have one covariance, that of all rows about the mean of their class, drawn to a multiple of the identity as far
+as rows are too few (Ledoit and Wolf). The noise of estimated centres is taken out of their distances. Intervals come
+from centres that other samples of these sizes could have given, and from the error that the theory itself makes on real
+tables, as for two classes.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from .._support.warnings import convergence_warning
+from ..moments import Mixture
+from ..strategies import REMEDIES, restore
+from ..strategies._many import _mixing
+from ._choice import NEGLIGIBLE, TRUST, WORTH, simplicity
+
+DECADES = (-3, 1)  # of C that are tried first, one value each
+FACTORS = (0.3, 3.0)  # of the best of them that are tried next
+MIXED = (0.33, 0.67)  # places between under- and oversampling that are tried, in the logarithm of the size
+SCANNED = 5  # classes up to which every remedy has a C of its own
+DRAWS = 16
+THRESHOLDS = ("trained", "moved")
+
+
+class ManySetting(NamedTuple):
+    """Class sizes and the classifier."""
+
+    sizes: tuple
+    D: int
+    loss: str
+    C: tuple  # candidates; one if it is fixed
+    open: bool  # whether C is to be refined
+
+    @property
+    def alphas(self):
+        """Class sizes (T,) over the number of features."""
+        return np.array(self.sizes, float) / self.D
+
+
+class Candidate(NamedTuple):
+    """One remedy with its C and threshold, as predicted."""
+
+    strategy: str
+    threshold: str
+    C: float
+    mixing: float
+    offsets: np.ndarray  # (T,) subtracted from the scores
+    confusion: np.ndarray  # (T, T)
+    collapsed: tuple  # classes whose machine answers "another class" to all
+
+    @property
+    def recall(self):
+        """Macro recall."""
+        return float(np.diagonal(self.confusion).mean())
+
+
+def classes_of(X, y):
+    """Estimate the classes from rows X (n, D) and classes y (n,) of 0 … T-1.
+
+    Returns
+    -------
+    Mixture
+        With centres as they were measured.
+    counts : (T,) array
+        Rows of each class.
+    """
+    from sklearn.covariance import ledoit_wolf
+
+    counts = np.bincount(y)
+    means = np.stack([X[y == k].mean(axis=0) for k in range(len(counts))])
+    centred = X - means[y]
+    cov = ledoit_wolf(centred, assume_centered=True)[0] * len(X) / max(len(X) - len(counts), 1)
+    return Mixture.gaussian(means, cov, np.arange(len(counts))), counts
+
+
+def drawn(mixture, counts, draws, error, rng):
+    """Yield mixtures that other samples could have given, with distances misjudged by the error of the theory."""
+    quiet = mixture.debiased(counts)
+    cov, labels, middle = mixture.covariance(0), mixture.labels, quiet.means.mean(axis=0)
+    values, basis = np.linalg.eigh(cov)
+    root = basis * np.sqrt(np.maximum(values, 0.0))
+    # half of the draws mirror the others, so that the mean over them is that of the estimate to first order
+    normals = rng.normal(size=((draws + 1) // 2, *mixture.means.shape))
+    errors = rng.normal(size=len(normals))
+    for k in range(draws):
+        sign = 1.0 if k % 2 else -1.0
+        noise = sign * normals[k // 2] @ root.T / np.sqrt(counts)[:, None]
+        other = Mixture.gaussian(quiet.means + noise, cov, labels).debiased(counts)
+        factor = np.exp(sign * error * errors[k // 2])
+        yield Mixture.gaussian(middle + factor * (other.means - middle), cov, labels)
+
+
+def solved(mixture, setting, strategy, C, mixing=None):
+    """Solve all machines of a remedy; None where they do not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", convergence_warning())
+        found = restore(
+            mixture, setting.alphas, strategy, mixing=mixing, lam=1.0 / (C * setting.D), loss=setting.loss
+        )  # fmt: skip
+    return found if found.converged else None
+
+
+def candidates(mixture, setting, strategy, C, mixing=None, *, moved=False):
+    """Return the candidates of one remedy at one C: with trained thresholds and, if asked for, with moved ones."""
+    solution = solved(mixture, setting, strategy, C, mixing)
+    if solution is None:
+        return []
+    collapsed = tuple(np.flatnonzero(np.array(solution.phases) == "COLLAPSED").tolist())
+    found = [("trained", np.zeros(len(setting.sizes)))]
+    if moved and not collapsed:  # a machine without weights has no threshold to be moved
+        found.append(("moved", solution.metrics.best_offsets("ba")))
+    mixing = np.nan if mixing is None else mixing
+    return [
+        Candidate(strategy, name, C, mixing, offsets, solution.metrics.confusion(offsets), collapsed)
+        for name, offsets in found
+    ]
+
+
+def scanned(mixture, setting, strategy):
+    """Return candidates of a remedy over all C, with trained thresholds, closer together around the best."""
+    mixing = REMEDIES[strategy].mixing
+    found = [c for C in setting.C for c in candidates(mixture, setting, strategy, C, mixing)]
+    if found and setting.open:
+        top = max(found, key=lambda c: c.recall).C
+        found += [c for f in FACTORS for c in candidates(mixture, setting, strategy, top * f, mixing)]
+    return found
+
+
+def every(mixture, setting):
+    """Return all candidates.
+
+    C is searched for class weights and, of few classes, for all remedies; others have that of class weights. Thresholds
+    are moved where no row is lost and none counts twice.
+    """
+    weighted = next(name for name, remedy in REMEDIES.items() if remedy.class_weight)
+    found = scanned(mixture, setting, weighted)
+    if not found:
+        raise ValueError(f"no saddle point converged at C={list(setting.C)} and loss={setting.loss!r}: try another C")
+    C = chosen(found)[weighted, "trained"].C
+    for name, remedy in REMEDIES.items():
+        if remedy.searched:
+            places = MIXED if len(set(setting.sizes)) > 1 else ()
+            mixings = [_mixing(setting.alphas, u) for u in places]
+            found += [c for mixing in mixings for c in candidates(mixture, setting, name, C, mixing)]
+            continue
+        if name != weighted and len(setting.sizes) <= SCANNED:
+            found += scanned(mixture, setting, name)
+        at = candidates(mixture, setting, name, C, remedy.mixing, moved=not remedy.samples)
+        known = {(c.strategy, c.threshold, c.C) for c in found}
+        found += [c for c in at if (c.strategy, c.threshold, c.C) not in known]
+    return found
+
+
+def chosen(found):
+    """Return the candidate of each (strategy, threshold): of C predicted all but equal, the one nearest to 1."""
+    rows = {}
+    for c in found:
+        rows.setdefault((c.strategy, c.threshold), []).append(c)
+    best = {}
+    for row, mine in rows.items():
+        top = max(c.recall for c in mine)
+        close = [c for c in mine if c.recall >= top - (WORTH if c.C == 1.0 else NEGLIGIBLE)]
+        best[row] = min(close, key=lambda c: (round(abs(np.log(c.C)), 9), c.C))
+    order = [(name, kind) for name in REMEDIES for kind in THRESHOLDS]
+    return {row: best[row] for row in order if row in best}
+
+
+def recommended(rows):
+    """Return the simplest (strategy, threshold) of those predicted close to the best."""
+    top = max(c.recall for c in rows.values())
+    good = [row for row, c in rows.items() if c.recall >= top - TRUST]
+    return min(good, key=lambda row: simplicity(*row, True))
+
+
+def intervals(mixture, counts, setting, candidate, how):
+    """Return macro recalls (draws,) and recalls (draws, T) of one candidate on other samples; ``how`` is a dict.
+
+    Parameters
+    ----------
+    mixture, counts
+        As from :func:`classes_of`.
+    setting : ManySetting
+    candidate : Candidate
+    how : dict
+        ``draws``, ``error`` and ``rng`` of :func:`drawn`.
+    """
+    found = []
+    mixing = None if np.isnan(candidate.mixing) else candidate.mixing
+    for other in drawn(mixture, counts, **how):
+        solution = solved(other, setting, candidate.strategy, candidate.C, mixing)
+        if solution is not None:
+            found.append(solution.metrics.recall(candidate.offsets))
+    recalls = np.array(found) if found else np.full((1, len(setting.sizes)), np.nan)
+    return recalls.mean(axis=1), recalls
+
+
+def table_of(rows, setting, ends):
+    """Return the table of all remedies; ``ends`` are those of the recommended one's interval, less its prediction."""
+    top, phi = max(c.recall for c in rows.values()), np.array(setting.sizes) / np.sum(setting.sizes)
+    lines = {
+        row: {
+            "predicted": c.recall, "low": max(c.recall + ends[0], 0.0), "high": min(c.recall + ends[1], 1.0),
+            "behind": top - c.recall, "lowest": float(np.diagonal(c.confusion).min()),
+            "accuracy": float(phi @ np.diagonal(c.confusion)), "C": c.C, "mixing": c.mixing,
+        }
+        for row, c in rows.items()
+    }  # fmt: skip
+    return pd.DataFrame.from_dict(lines, orient="index").rename_axis(["strategy", "threshold"])

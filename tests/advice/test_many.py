@@ -1,0 +1,224 @@
+"""Advice on three classes and more: predictions against training, what is refused, what is said and handed out."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import rbal
+from rbal.advice import ManyAdvice, _many, _many_predict, _many_table, _table
+from rbal.cli import main
+from rbal.metrics import ManyMetrics
+
+SIZES = (40, 120, 300)
+
+
+def rows(sizes=SIZES, D=20, far=2.2, seed=0, labels="abc"):
+    """Rows of Gaussian classes around random centres, which are the same for every seed; and the centres."""
+    centres = far * np.random.default_rng(99).normal(size=(len(sizes), D)) / np.sqrt(D)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = centres[y] + np.random.default_rng(seed).normal(size=(len(y), D))
+    return X, np.array(list(labels), object)[y], centres
+
+
+@pytest.fixture(scope="module")
+def advice():
+    X, y, _ = rows()
+    return rbal.advise(X, y, C=[0.1, 1.0], draws=4)
+
+
+# ---- predictions
+
+
+@pytest.mark.slow
+def test_predicted_from_rows_is_what_training_gives():
+    """Means over eight samples: predictions from each, and machines trained on each and judged by the true classes."""
+    told, found = [], []
+    for seed in range(8):
+        X, y, centres = rows(seed=seed)
+        data = _table.from_arrays(X, y, standardize=False, kind=_many_table.ManyCoder)
+        mixture, counts = _many_predict.classes_of(data.X, data.y)
+        setting = _many_predict.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
+        for remedy, weight in (("as is", None), ("class weights", "balanced")):
+            solution = _many_predict.solved(mixture.debiased(counts), setting, remedy, 0.1)
+            told.append(solution.metrics.ba())
+            fit = OneVsRestClassifier(SVC(kernel="linear", C=0.1, class_weight=weight)).fit(X, data.y)
+            w, b = (np.array([np.ravel(getattr(m, name)) for m in fit.estimators_]) for name in ("coef_", "intercept_"))
+            found.append(ManyMetrics(centres @ w.T + b.T, np.tile(w @ w.T, (3, 1, 1))).ba())
+    gap = np.reshape(np.subtract(told, found), (8, 2))
+    # 0.015: a theory for many features, at 20
+    assert np.all(np.abs(gap.mean(axis=0)) < 5.0 * gap.std(axis=0, ddof=1) / np.sqrt(8) + 0.015)
+
+
+def test_advice_is_that_of_the_remedies_for_many_classes(advice):
+    """The row of class weights is what rbal.strategies gives for the same classes."""
+    mixture, counts = _many_predict.classes_of(advice.data.X, advice.data.y)
+    row = advice.table.loc[("class weights", "trained")]
+    lam = 1.0 / (row["C"] * advice.data.D)
+    solution = rbal.strategies.restore(
+        mixture.debiased(counts), np.array(SIZES) / advice.data.D, "class weights", lam=lam
+    )
+    assert row["predicted"] == pytest.approx(solution.metrics.ba(), abs=1e-9)
+    assert row["lowest"] == pytest.approx(solution.metrics.recall().min(), abs=1e-9)
+    table = advice.table
+    assert (table["low"] <= table["predicted"]).all()
+    assert (table["predicted"] <= table["high"]).all()
+    assert table["behind"].min() == 0.0
+    assert table.loc[advice.best, "behind"] <= 0.02
+    assert ("as is", "moved") in table.index
+    assert ("undersampling", "moved") not in table.index
+    np.testing.assert_allclose(advice.confusion.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.diagonal(advice.confusion), advice.recalls["recall"])
+    assert advice.recalls["rows"].tolist() == list(SIZES)
+    assert advice.recalls.index.tolist() == list("abc")
+
+
+def test_draws_scatter_about_the_estimate_and_more_for_fewer_rows():
+    widths = []
+    for scale in (1, 4):
+        X, y, _ = rows([scale * n for n in SIZES])
+        data = _table.from_arrays(X, y, kind=_many_table.ManyCoder)
+        mixture, counts = _many_predict.classes_of(data.X, data.y)
+        rng = np.random.default_rng(0)
+        far = [np.linalg.norm(m.means[0] - m.means[1]) for m in _many_predict.drawn(mixture, counts, 16, 0.0, rng)]
+        quiet = mixture.debiased(counts).means
+        assert np.mean(far) == pytest.approx(np.linalg.norm(quiet[0] - quiet[1]), abs=2.0 * np.std(far))
+        widths.append(np.std(far))
+    assert widths[1] < 0.8 * widths[0]
+
+
+def test_error_of_the_theory_widens_the_interval():
+    X, y, _ = rows()
+    narrow, wide = (rbal.advise(X, y, draws=4, model_error=size).table.iloc[0] for size in (0.0, 0.4))
+    assert wide["high"] - wide["low"] > narrow["high"] - narrow["low"]
+
+
+# ---- what is handed out
+
+
+def test_pipeline_is_what_was_recommended(advice):
+    X, y, _ = rows(seed=1)
+    held = advice.best
+    for best in (("class weights", "trained"), ("class weights", "moved"), ("oversampling", "trained")):
+        advice.best = best
+        model = advice.pipeline(random_state=0).fit(X, y)
+        assert list(model.classes_) == list("abc")
+        if best[0] == "class weights":
+            C, Z = advice.C, StandardScaler().fit_transform(X)
+            ours = OneVsRestClassifier(SVC(kernel="linear", C=C, class_weight="balanced")).fit(Z, y)
+            scores = ours.decision_function(Z) - advice.rows[best].offsets
+            np.testing.assert_array_equal(model.predict(X), np.array(list("abc"))[scores.argmax(axis=1)])
+    advice.best = held
+
+
+@pytest.mark.slow
+def test_check_agrees_on_gaussian_classes():
+    X, y, _ = rows()
+    advice = rbal.advise(X, y, C=0.1, draws=4, check=True, repeats=1)
+    assert advice.agrees is True
+    assert advice.confidence in ("moderate", "high")
+    assert (advice.table["measured"] - advice.table["expected"]).abs().max() < 0.1
+    assert "measured" in advice.to_html()
+
+
+def test_text_tells_verdict_remedies_and_classes(advice):
+    said = advice.explain()
+    assert said.startswith("Train a linear SVM, one machine for each class, C = ")
+    assert "Expect macro recall 0." in said
+    assert "doing nothing gives" in said
+    assert "Hardest class: a, recall" in said
+    assert "the smallest of 40 rows" in said
+
+
+def test_json_has_all_and_no_nan(advice):
+    found = json.loads(advice.to_json(), parse_constant=pytest.fail)
+    assert found["classes"] == 3
+    assert found["best"] == list(advice.best)
+    assert [row["class"] for row in found["recalls"]] == list("abc")
+    assert np.shape(found["confusion"]) == (3, 3)
+    assert found["table"][0]["mixing"] is None
+
+
+def test_page_escapes_what_comes_from_the_table():
+    X, y, _ = rows()
+    names = {"a": "<script>alert(1)</script>", "b": "b&b", "c": "c"}
+    advice = rbal.advise(X, pd.Series(y).map(names), draws=2)
+    for page in (advice.to_html(), advice._repr_html_()):
+        assert "<script" not in page
+        assert "Expect macro recall" in page
+    assert "b&amp;b" in advice.to_html()
+    assert isinstance(advice, ManyAdvice)
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "says"),
+    [
+        (np.arange(1200), {}, "more than 1,000 values"),
+        (
+            [f"text {k}" for k in range(200)],
+            {},
+            r"takes 200 values in 200 rows, 200 of them once: it is a number, a text",
+        ),
+        (["a"] * 100 + ["b"] * 99 + ["c"], {}, "label 'c' has 1 row: at least 5 are needed of each class"),
+        (["a"] * 100 + ["b"] * 93 + ["c"] * 2 + ["d"] * 5, {}, "label 'c' has 2 rows: at least 5"),
+        (pd.date_range("2020-01-01", periods=200), {}, "the label holds dates"),
+        (np.arange(200) % 3, {"metric": "f1"}, "metric must be 'ba', which is the macro recall, for 3 classes"),
+        (np.arange(200) % 3, {"kernel": "rbf"}, "kernel must be 'linear' for 3 classes"),
+        (np.arange(200) % 3, {"moments": "width"}, "moments must be 'pooled' for 3 classes"),
+        (np.arange(200) % 3, {"positive": 1}, "positive goes with two classes, got 1 for 3"),
+    ],
+)
+def test_labels_that_are_no_classes(y, options, says):
+    X = np.random.default_rng(0).normal(size=(len(y), 3))
+    with pytest.raises(ValueError, match=says) as caught:
+        rbal.advise(X, y, **options)
+    assert caught.value.__context__ is None  # one error, not a chain of them
+
+
+def test_more_classes_than_are_solved(monkeypatch):
+    monkeypatch.setattr(_many, "MOST", 4)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(ValueError, match="takes 5 values, and advice is for at most 4 classes"):
+        rbal.advise(X, np.arange(60) % 5)
+
+
+def test_a_column_that_tells_the_label_is_left_out():
+    X, y, _ = rows()
+    frame = pd.DataFrame(X).assign(told=pd.Series(y).map({"a": "x", "b": "y", "c": "z"})).rename(columns=str)
+    advice = rbal.advise(frame, y, draws=2)
+    assert "told" in advice.data.dropped
+    assert any("LEAK" in note for note in advice.notes)
+
+
+def test_large_tables_are_sampled_down(monkeypatch):
+    monkeypatch.setattr(_many_table, "MOST_ROWS", 150)
+    X, y, _ = rows()
+    data = _table.from_arrays(X, y, kind=_many_table.ManyCoder)
+    assert data.sizes.tolist() == list(SIZES)
+    assert np.bincount(data.y).tolist() == [40, 50, 50]
+    assert "140 of 460 rows" in data.notes[-1]
+
+
+# ---- the command
+
+
+def test_command_tells_of_many_classes(tmp_path, capsys):
+    X, y, _ = rows()
+    path = tmp_path / "table.csv"
+    pd.DataFrame(X).rename(columns=lambda k: f"x{k}").assign(kind=y).to_csv(path, index=False)
+    page = tmp_path / "report.html"
+    assert main(["advise", str(path), "--label", "kind", "--html", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Train a linear SVM, one machine for each class")
+    assert "460 rows, 3 classes, 20 columns used" in said
+    assert "table.drop(columns='kind')" in said
+    assert "<table>" in page.read_text(encoding="utf-8")
+    assert main(["advise", str(path), "--label", "kind", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metric"] == "macro_recall"
