@@ -150,11 +150,13 @@ class KernelMoments(Moments):
         if np.ndim(x_hat):  # one entry a class, with its own width
             x_hat, q_hat = solution.mixture._width @ x_hat, solution.mixture._width @ q_hat
         nu = s.n_pos + s.n_neg - 2
-        resolvent = 1.0 / (seen_at(s, solution.k_hat / x_hat) + s.values)
+        # where no sample is beyond its margin, x_hat is 0 or next to it, and the resolvent is that of infinity
+        z = seen_at(s, solution.k_hat / x_hat) if x_hat > 1e-12 * solution.k_hat else np.inf
+        resolvent = 1.0 / (1.0 + s.values / z)  # times z
         noise = q_hat / self.L
         squares = (noise * s.values + solution.r_hat**2 * s.shift**2) * resolvent**2
         pos, neg = (
-            (squares @ spread - noise * nu * h**2) / (1.0 - h) ** 2
+            (squares @ spread - noise * nu * h**2) / (1.0 - h / z) ** 2
             for spread, h in ((spread, resolvent @ spread / nu) for spread in (s.spread_pos, s.spread_neg))
         )
         if not (pos > 0.0 and neg > 0.0):  # leverages next to 1 leave nothing but rounding
@@ -242,6 +244,8 @@ def seen_at(sample, z):
     low, high = np.log(1e-6 * values[-1]), np.log(z)
     if gap(min(low, high)) >= 0.0:
         return np.exp(min(low, high))
+    if gap(high) <= 0.0:  # so large a z that the two differ by less than rounding
+        return z
     return np.exp(brentq(gap, low, high, xtol=1e-6))
 
 

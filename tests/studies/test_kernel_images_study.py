@@ -43,8 +43,11 @@ class Small:
         return rng.normal(size=(y.size, 6)) + 0.8 * (y > 0)[:, None], y
 
 
+SMALL = Small()
+
+
 def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(study, "load", lambda pair, small=Small(): small)
+    monkeypatch.setattr(study, "load", lambda pair: SMALL)
     monkeypatch.setattr(study, "SIZES", {"1:1": (40, 40), "1:9": (15, 45)})
     monkeypatch.setattr(study, "KERNELS", [("rbf", 1.0), ("ntk", 1.0)])
     monkeypatch.setattr(study, "C", np.array([0.1, 1.0]))
@@ -61,7 +64,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
 
 
 def test_training_sets_are_those_of_every_kernel(monkeypatch):
-    monkeypatch.setattr(study, "load", lambda pair, small=Small(): small)
+    monkeypatch.setattr(study, "load", lambda pair: SMALL)
     one, two = (list(study.training_sets("3 or 5", "1:9")) for _ in range(2))
     assert len(one) == study.SETS
     for (X, y), (same, labels) in zip(one, two, strict=True):
