@@ -19,12 +19,12 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
-PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-advice study-kernels study-sampling
+PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-advice study-kernels study-kernel-images study-sampling
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-advice study-kernels study-sampling study-log-z study-pairs study-digits bench deep wheel serve lock clean distclean
+.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-advice study-kernels study-kernel-images study-sampling study-log-z study-pairs study-digits bench deep wheel serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -114,6 +114,9 @@ study-advice: $(TABLES)/.ready ## Compare advice with fixed rules and grid searc
 
 study-kernels: $(TABLES)/.ready ## Predict and train RBF machines on the tables for design, for the chapter kernels (ten minutes; goes on where it stopped)
 	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies kernels
+
+study-kernel-images: $(READY) ## Predict and train kernel machines on pairs of digits and of clothes, for the chapter kernels (ten minutes; goes on where it stopped)
+	$(BIN)/python -m rbal.studies kernel_images
 
 study-sampling: $(READY) ## Run the study of the chapter likelihood_informed (half an hour; goes on where it stopped) and write its table
 	$(BIN)/python -m rbal.studies sampling --n-jobs $(JOBS)

@@ -14,6 +14,7 @@ from .._support.warnings import convergence_warning
 from ..losses import LOSSES
 from ..moments._estimate import Fitter, Sample
 from ..strategies import REMEDIES
+from ..strategies._held import bias_is_held
 from ._remedies import Choice, Setting, Values, designs, evaluate
 from ._widths import Wide
 
@@ -21,7 +22,6 @@ NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
 TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
 WORTH = 0.005  # what another C has to be ahead of C = 1 to be worth a word
 FAINT = 0.01  # scores that differ by less than this share of the margin are noise of the optimiser
-FREE = 0.05  # share of samples beyond the margin that it takes to hold the bias of a hinge loss
 STEPS = (1.0, 2.0, 5.0)  # of a first grid of C in every decade
 FINER = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
 DECADES = {"linear": (-4, 2), "rbf": (-2, 4)}  # of C, both ends included: rows of an RBF kernel have length 1
@@ -144,7 +144,7 @@ def _rows_at(moments, setting, C):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())  # at the ends of the grid, which are then not chosen
         at = evaluate(moments, setting)
-    d, loose = designs(setting), LOSSES[setting.loss].kinked & ~(at.free >= FREE)
+    d, loose = designs(setting), ~bias_is_held(at.free, LOSSES[setting.loss].kinked)
     sign = setting.record.sign
     return {
         row: {"mixing": float(d.mixing[j]), "predicted": float(sign * at.value[k, j]), "height": float(at.value[k, j]),

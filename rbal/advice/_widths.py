@@ -9,7 +9,6 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from .._support.warnings import convergence_warning
 from ..metrics import MixtureMetrics
@@ -17,7 +16,8 @@ from ..moments import Mixture
 from ..moments._blocks import Diagonal
 from ..moments._estimate import Sample
 from ..moments._spectrum import Spectrum
-from ..saddle import MixtureSolution, solve, sweep
+from ..saddle import solve, sweep
+from ..strategies._held import free_share
 
 ROUNDS = 4  # of weights and widths
 SETTLED = 1e-3  # change of log w at which rounds end
@@ -45,29 +45,6 @@ class WideSolution(NamedTuple):
     phase: np.ndarray
     widths: np.ndarray  # (n, 2)
     free: np.ndarray  # (n,) as of free_share
-
-
-def free_share(sol):
-    """Return the share of the training samples of a class, of the one with more, that are at or beyond the margin.
-
-    The others pull with their whole weight. If they all do, nothing holds the bias of classes that weigh the same.
-
-    Parameters
-    ----------
-    sol : Solution or MixtureSolution
-
-    Returns
-    -------
-    float or array
-    """
-    wide = isinstance(sol, MixtureSolution)
-    q, x = (np.asarray(a if wide else np.asarray(a)[..., None]) for a in (sol.q, sol.x))
-    mean = SIGNS * sol.m if wide else 0.5 * np.asarray(sol.r)[..., None] + np.zeros(2)
-    mean = mean - SIGNS * np.asarray(sol.b)[..., None]
-    edge = np.stack(np.broadcast_arrays(sol.kappa, sol.kappa_neg), axis=-1)
-    edge = edge - x * np.stack(np.broadcast_arrays(sol.weight_pos, sol.weight_neg), axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return ndtr((mean - edge) / np.sqrt(q)).max(axis=-1)
 
 
 def mixture(spectrum, widths):

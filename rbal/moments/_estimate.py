@@ -69,6 +69,11 @@ def from_rows(rows_pos, rows_neg):
 
 
 def from_products(products, along, squared, positive, D, noise=1e-10):
+    """Make the sample of two classes from scalar products of their rows; see :func:`with_rows`."""
+    return with_rows(products, along, squared, positive, D, noise)[0]
+
+
+def with_rows(products, along, squared, positive, D, noise=1e-10):
     """Make the sample of two classes from scalar products of their rows, whose number of columns need not be finite.
 
     Parameters
@@ -88,6 +93,8 @@ def from_products(products, along, squared, positive, D, noise=1e-10):
     Returns
     -------
     Sample
+    (n, k) array
+        Scores of the rows along the k directions of the sample, in units of √(νλ).
     """
     n_pos, n_neg = int(positive.sum()), int((~positive).sum())
     nu = n_pos + n_neg - 2
@@ -99,7 +106,7 @@ def from_products(products, along, squared, positive, D, noise=1e-10):
     spread_pos = nu * values * np.sum(left[positive] ** 2, axis=0) / (n_pos - 1)
     spread_neg = nu * values * np.sum(left[~positive] ** 2, axis=0) / (n_neg - 1)
     outside = max(squared - shift @ shift, 0.0)
-    return Sample(n_pos, n_neg, D, values, shift, spread_pos, spread_neg, outside)
+    return Sample(n_pos, n_neg, D, values, shift, spread_pos, spread_neg, outside), left
 
 
 class Resolvents(NamedTuple):

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 
 from .._support.validation import number, positive_int, real_array, unmasked
 from ._blocks import Diagonal
-from ._estimate import ARGUMENTS, Fitter, evenly, from_products
+from ._estimate import ARGUMENTS, Fitter, evenly, with_rows
 from ._mixture import Mixture
 from ._moments import Moments
 
@@ -38,9 +38,10 @@ class KernelMoments(Moments):
         Variance that an approximation of the kernel left out, and the spectrum has as noise; 0 for a full Gram matrix.
     """
 
-    def __init__(self, sample, positive, sizes, rest=0.0):
+    def __init__(self, sample, positive, sizes, rest=0.0, rows=None):
         super().__init__(L=sample.D, Q=1, M=None, delta=None, shift=sample.shift, covariance=sample.values)
         self.sample, self.positive, self.rest = sample, positive, rest
+        self._rows = rows  # scores of the rows along the eigenvectors (n, k), and which are positive (n,); or None
         self.n_pos, self.n_neg = sizes
 
     def __repr__(self):
@@ -130,7 +131,8 @@ class KernelMoments(Moments):
         have the mean squares :math:`(\hat q\lambda/L + \hat r^2\Delta^2)/(\hat k + \hat x\lambda)^2` along
         the eigenvectors of the covariance. Those of the sample stand for them, with the resolvent of the sample that is
         the same matrix. Of a row that is part of the sample, with leverage h, this resolvent shows :math:`1 - h`, and
-        noise that is the row's own, which is taken out.
+        noise that is the row's own; and the row is a part of the mean of its class. Each row is given the score that it
+        would have by the other rows. (Moments by landmarks know no rows: there a class has one leverage.)
 
         Parameters
         ----------
@@ -150,17 +152,45 @@ class KernelMoments(Moments):
         if np.ndim(x_hat):  # one entry a class, with its own width
             x_hat, q_hat = solution.mixture._width @ x_hat, solution.mixture._width @ q_hat
         nu = s.n_pos + s.n_neg - 2
-        resolvent = 1.0 / (seen_at(s, solution.k_hat / x_hat) + s.values)
-        noise = q_hat / self.L
-        squares = (noise * s.values + solution.r_hat**2 * s.shift**2) * resolvent**2
-        pos, neg = (
-            (squares @ spread - noise * nu * h**2) / (1.0 - h) ** 2
-            for spread, h in ((spread, resolvent @ spread / nu) for spread in (s.spread_pos, s.spread_neg))
-        )
+        # where no sample is beyond its margin, x_hat is 0 or next to it, and the resolvent is that of infinity
+        z = seen_at(s, solution.k_hat / x_hat) if x_hat > 1e-12 * solution.k_hat else np.inf
+        resolvent = 1.0 / (1.0 + s.values / z)  # times z
+        pull = q_hat / self.L, solution.r_hat
+        pos, neg = self._of_means(resolvent, z, *pull) if self._rows is None else self._of_rows(resolvent, z, *pull)
         if not (pos > 0.0 and neg > 0.0):  # leverages next to 1 leave nothing but rounding
             return 1.0, 1.0
         pooled = ((s.n_pos - 1) * pos + (s.n_neg - 1) * neg) / nu
         return float(pos / pooled), float(neg / pooled)
+
+    def _of_means(self, resolvent, z, noise, r_hat):
+        """Return variances of both classes along the weights, with the mean leverage of a class for all of its rows."""
+        s = self.sample
+        nu = s.n_pos + s.n_neg - 2
+        squares = (noise * s.values + r_hat**2 * s.shift**2) * resolvent**2
+        for spread in (s.spread_pos, s.spread_neg):
+            h = resolvent @ spread / nu
+            yield (squares @ spread - noise * nu * h**2) / (1.0 - h / z) ** 2
+
+    def _of_rows(self, resolvent, z, noise, r_hat):
+        r"""Return variances of both classes along the weights, from scores of each row by the others.
+
+        With c the row less the mean of its class of n rows, :math:`R = z(z+\hat C)^{-1}` and
+        :math:`h = c^\top Rc/(\nu z)`, leaving the row out turns :math:`c^\top R` into
+        :math:`\kappa c^\top R/(1-\kappa h)`, :math:`\kappa = n/(n-1)`, and moves the difference of the means by
+        :math:`\pm c/(n-1)`.
+        """
+        s, (left, member) = self.sample, self._rows
+        nu = s.n_pos + s.n_neg - 2
+        squared = left**2
+        lever = squared @ (s.values * resolvent)  # h z
+        own = squared @ (s.values**2 * resolvent**2)  # cᵀRĈRc/ν
+        along = left @ (np.sqrt(nu * s.values) * s.shift * resolvent)
+        for sign, n, rows in ((1.0, s.n_pos, member), (-1.0, s.n_neg, ~member)):
+            kappa = n / (n - 1)
+            rest = 1.0 - kappa * lever[rows] / z
+            scores = kappa * (along[rows] - sign * nu * lever[rows] / (n - 1)) / rest
+            random = kappa * nu * (own[rows] - kappa * lever[rows] ** 2) / rest**2
+            yield noise * np.mean(random) + r_hat**2 * np.var(scores, ddof=1)
 
     def mixture(self, width_pos=1.0, width_neg=1.0):
         """Return two clusters whose covariances are multiples of the pooled one, for :func:`rbal.solve`.
@@ -223,9 +253,9 @@ def from_kernel(K, y, *, positive=None, L=None):
     tolerance = np.sqrt(precision)
     if not np.abs(products).max() > tolerance * np.abs(K).max():
         raise ValueError("K must vary within the classes, got rows that are all alike")
-    sample = from_products(products, along, squared, member, L, noise=max(1e-10, len(K) * precision))
+    sample, left = with_rows(products, along, squared, member, L, noise=max(1e-10, len(K) * precision))
     _check_positive(sample, np.trace(products), squared, tolerance)
-    return KernelMoments(sample, label, (sample.n_pos, sample.n_neg))
+    return KernelMoments(sample, label, (sample.n_pos, sample.n_neg), rows=(left, member))
 
 
 def seen_at(sample, z):
@@ -242,6 +272,8 @@ def seen_at(sample, z):
     low, high = np.log(1e-6 * values[-1]), np.log(z)
     if gap(min(low, high)) >= 0.0:
         return np.exp(min(low, high))
+    if gap(high) <= 0.0:  # so large a z that the two differ by less than rounding
+        return z
     return np.exp(brentq(gap, low, high, xtol=1e-6))
 
 

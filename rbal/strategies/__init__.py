@@ -12,6 +12,7 @@ from ._adjust import ADJUSTMENTS, Adjustment, BestAdjustment, Change, adjust, be
 from ._bagging import Bagging, bagging
 from ._classifier import BestClassifier, best_classifier
 from ._compare import compare
+from ._intervals import Interval, interval
 from ._many import ManyDesign, compare_many, design_many, logit_offsets, restore
 from ._mixing import BestMixing, balanced, best_mixing, imbalanced, mix
 from ._records import REMEDIES, Remedy, register
@@ -20,7 +21,7 @@ from ._window import Window, window
 
 __all__ = [
     "ADJUSTMENTS", "REMEDIES", "Adjustment", "Bagging", "BestAdjustment", "BestClassifier", "BestMixing", "Change",
-    "ManyDesign", "Remedy", "Window", "adjust", "bagging", "balanced", "best_adjustment", "best_classifier",
-    "best_mixing", "compare", "compare_many", "design_many", "imbalanced", "logit_offsets", "mix", "own_widths",
-    "register", "register_adjustment", "restore", "window",
+    "Interval", "ManyDesign", "Remedy", "Window", "adjust", "bagging", "balanced", "best_adjustment",
+    "best_classifier", "best_mixing", "compare", "compare_many", "design_many", "imbalanced", "interval",
+    "logit_offsets", "mix", "own_widths", "register", "register_adjustment", "restore", "window",
 ]  # fmt: skip

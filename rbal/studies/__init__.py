@@ -2,7 +2,7 @@
 
 Each study is one module, whose docstring says how it runs, how it resumes and where it is stored: ``_sampling``
 (chapter likelihood_informed), ``_log_z`` (generative), ``_pairs`` (parts), ``_digits`` (many_classes), ``_kernels``
-(kernels), ``_deep`` (deep, with PyTorch) and the packages ``tables`` and ``advice`` (your_data).
+and ``_kernel_images`` (kernels), ``_deep`` (deep, with PyTorch) and the packages ``tables`` and ``advice`` (your_data).
 ``python -m rbal.studies NAME`` runs one of them, or what is missing; the targets ``study-…`` and ``deep`` of make
 call it. The results come with the package, so that a chapter can draw hours of computing in a second: :func:`stored`
 reads them.

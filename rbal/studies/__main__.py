@@ -10,6 +10,7 @@ STUDIES = {
     "pairs": "_pairs",
     "digits": "_digits",
     "kernels": "_kernels",
+    "kernel_images": "_kernel_images",
     "tables": "tables",
     "advice": "advice",
     "deep": "_deep",

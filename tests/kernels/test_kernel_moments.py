@@ -259,6 +259,27 @@ def test_order_parameters_from_held_out_scores():
     np.testing.assert_allclose(found.b, b - 0.5 * w @ shift, atol=5 * np.sqrt(found.q / 40_000))
 
 
+def test_order_parameters_of_a_curved_machine():
+    """With the kernel (x·x')² the weights are a matrix W, and rows of variance s² have scores s² tr W ± s²√(2 tr W²)."""
+    D, wide, n = 12, np.array([1.4, 1.0]), 20_000
+    for seed in range(3):
+        rng = np.random.default_rng([15, seed])
+        X = rng.normal(size=(200, D)) * np.repeat(wide, [60, 140])[:, None]
+        T = rng.normal(size=(2 * n, D)) * np.repeat(wide, n)[:, None]
+        clf = SVC(kernel="poly", degree=2, gamma=1.0, coef0=0.0, C=1e-3).fit(X, np.repeat([1, -1], [60, 140]))
+        rows = X[clf.support_]
+        W = (rows.T * clf.dual_coef_[0]) @ rows
+        mean, spread = wide**2 * np.trace(W) + clf.intercept_[0], wide**2 * np.sqrt(2.0 * np.sum(W**2))
+        found = order_parameters(clf.decision_function(T), np.repeat([1, -1], n))
+        error = np.sqrt(np.sum(spread**2) / n)  # of the difference of two means
+        assert abs(found.r - (mean[0] - mean[1])) < 5.0 * error
+        assert abs(found.b + 0.5 * np.sum(mean)) < 2.5 * error
+        # a quadratic form has the kurtosis 3 + 48 tr W⁴/(2 tr W²)²
+        kurtosis = 2.0 + 12.0 * np.trace(W @ W @ W @ W) / np.sum(W**2) ** 2
+        error = 0.5 * np.sqrt(kurtosis * np.sum(spread**4) / n)
+        assert abs(found.q - 0.5 * np.sum(spread**2)) < 5.0 * error
+
+
 # ---- many rows
 
 

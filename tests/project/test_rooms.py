@@ -46,9 +46,9 @@ PUBLIC = {
     "saddle": "MODELS PHASES MixtureSolution MultinomialSolution Solution ConvergenceWarning Overlap OvrSolution "
     "overlap residuals solve solve_multinomial solve_ovr sweep",
     "samplers": "LikelihoodInformedSampler RBMSMOTE RandomMixSampler",
-    "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Remedy "
-    "ManyDesign adjust bagging balanced best_adjustment best_classifier best_mixing compare compare_many design_many "
-    "imbalanced logit_offsets mix own_widths register register_adjustment restore window",
+    "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Interval "
+    "Remedy ManyDesign adjust bagging balanced best_adjustment best_classifier best_mixing compare compare_many "
+    "design_many imbalanced interval logit_offsets mix own_widths register register_adjustment restore window",
     "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
     "studies.tables": "centre covered holds listed load measured model_error regrets remedies versus",
     "warmup": "CacheError STEPS Warmed run",

@@ -83,3 +83,41 @@ def test_an_error_is_made_small():
 def test_bad_input(options, error, message):
     with pytest.raises(error, match=message):
         best_classifier(X, Y, **options)
+
+
+# ---- a bias that few samples hold
+
+
+def shifted(n_pos, n_neg, seed, D=40):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([1, -1], [n_pos, n_neg])
+    return rng.normal(size=(y.size, D)) + 2.0 / np.sqrt(D) * (y > 0)[:, None], y
+
+
+def test_a_bias_that_nothing_holds_is_not_chosen():
+    """With balanced weights and all rows within the margin, the theory has a bias, and the machine has not."""
+    for seed in range(3):
+        X, y = shifted(40, 400, seed)
+        best = best_classifier(X, y, kernels={"linear": {}}, C=[1e-4, 1.0], remedies=["class weights"])
+        loose = best.table.iloc[1]
+        assert best.C == 1.0
+        assert best.table["held"].tolist() == [True, False]
+        assert loose["value"] > best.value + 0.02  # it would be the best
+        # every bias between these two is optimal: scores of the innermost rows of each class, less the margin
+        machine = SVC(kernel="linear", C=1e-4, class_weight="balanced").fit(X, y)
+        scores = machine.decision_function(X) - machine.intercept_[0]
+        room = 2.0 - scores[y > 0].max() + scores[y < 0].min()
+        assert room > 1.0
+        alone = best_classifier(X, y, kernels={"linear": {}}, C=1e-4, remedies=["class weights"])
+        assert alone.C == 1e-4  # where there is no other
+
+
+def test_the_guard_is_that_of_the_advice():
+    from rbal.advice import _choice, _widths
+    from rbal.strategies import _held
+
+    assert _choice.bias_is_held is _held.bias_is_held
+    assert _widths.free_share is _held.free_share
+    share = np.array([0.0, 0.049, 0.051, np.nan])
+    assert _held.bias_is_held(share).tolist() == [False, False, True, False]
+    assert _held.bias_is_held(share, kinked=False).all()

@@ -89,6 +89,22 @@ def test_a_narrow_kernel_and_a_large_C_do_no_harm(C):
     assert 0.4 < sol.metrics.ba() < 1.0
 
 
+def test_widths_where_no_row_is_beyond_its_margin():
+    """There the weights are the difference of the means, and no row has a leverage: nothing to correct but noise."""
+    found = []
+    for seed in range(8):
+        X, y = drawn(np.random.default_rng([7, seed]), 1.8)
+        mom = rbal.Moments.from_kernel(X @ X.T, y)
+        for ridge in (mom.ridge(1e-6), mom.ridge(1e-9)):
+            sol = own_widths(mom, mom.alpha_pos, mom.alpha_neg, lam=ridge, **OPTIONS)
+            assert sol.converged
+            found.append(np.log(sol.q[0] / sol.q[1]))
+    found = np.reshape(found, (8, 2))
+    np.testing.assert_allclose(found[:, 0], found[:, 1], atol=1e-3)
+    error = found[:, 0].std(ddof=1) / np.sqrt(8)
+    assert abs(found[:, 0].mean() - 2.0 * np.log(1.8)) < 5.0 * error
+
+
 def test_a_collapsed_machine_has_no_widths():
     X, y = drawn(np.random.default_rng(3), 1.5)
     mom = rbal.Moments.from_kernel(X @ X.T, y)

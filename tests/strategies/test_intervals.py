@@ -1,0 +1,86 @@
+"""Intervals of kernel machines: left-out scores against refits, and coverage on classes that are known."""
+
+import numpy as np
+import pytest
+
+import rbal
+from rbal import kernels
+from rbal.strategies import _intervals, interval, own_widths
+
+
+def skewed(rng, n_pos, n_neg, D=8):
+    """Rows of log-normal columns."""
+    y = np.repeat([1, -1], [n_pos, n_neg])
+    return np.exp(0.6 * rng.normal(size=(y.size, D)) + 0.4 * (y > 0)[:, None]), y
+
+
+def refitted(K, y, C, weight, i):
+    """Score of row i by the machine of least squares that is fitted to the others, from its normal equations."""
+    rows = np.delete(np.arange(len(y)), i)
+    values, vectors = np.linalg.eigh(K)
+    F = vectors * np.sqrt(np.maximum(values, 0.0))  # features
+    A = np.hstack([F[rows], np.ones((len(rows), 1))])
+    ridge = np.diag(np.r_[np.ones(F.shape[1]), 0.0])
+    c = 2.0 * C * weight[rows]
+    w = np.linalg.solve(ridge + A.T @ (c[:, None] * A), A.T @ (c * y[rows]))
+    return np.r_[F[i], 1.0] @ w
+
+
+@pytest.mark.parametrize("C", [0.03, 1.0, 30.0])
+def test_left_out_scores_are_those_of_refits(C):
+    X, y = skewed(np.random.default_rng(1), 8, 17)
+    K, weight = kernels.bind("rbf", X)(X), np.where(y > 0, 2.0, 0.5)
+    found = _intervals.left_out(K, y.astype(float), C, weight)
+    np.testing.assert_allclose(found, [refitted(K, y, C, weight, i) for i in range(len(y))], rtol=1e-7, atol=1e-9)
+
+
+def test_the_theory_is_not_far_off_for_gaussian_classes():
+    """What is found there is the noise of two rates: Φ⁻¹ of a share p of n has the error √(p(1 - p)/n)/φ."""
+    rng, found = np.random.default_rng(2), []
+    y = np.repeat([1, -1], [150, 350])
+    for _ in range(8):
+        X = rng.normal(size=(500, 40)) + 0.35 * (y > 0)[:, None]
+        K = X @ X.T
+        found.append(_intervals.theory_error(rbal.Moments.from_kernel(K, y), K, y > 0, 0.01, "class weights"))
+    # rates of 0.84: 0.12 and 0.08 in a distance of 2, and as much again from the shift of the sample
+    assert np.sqrt(np.mean(np.square(found))) < 0.15
+
+
+def test_the_parts_of_an_interval():
+    X, y = skewed(np.random.default_rng(3), 40, 120)
+    K = kernels.bind("rbf", X)(X)
+    mom = rbal.Moments.from_kernel(K, y)
+    wide = own_widths(mom, mom.alpha_pos, mom.alpha_neg, lam=mom.ridge(1.0), weight_pos=2.0, weight_neg=2.0 / 3.0)
+    plain = interval(K, y, 1.0, draws=32, model_error=0.0)
+    whole = interval(K, y, 1.0, draws=32)
+    assert plain.value == whole.value == pytest.approx(wide.metrics.ba(), abs=1e-9)
+    assert whole.model_error == pytest.approx(
+        _intervals.FACTOR * _intervals.theory_error(mom, K, y > 0, 1.0, "class weights")
+    )
+    assert whole.model_error > 0.0
+    wider = interval(K, y, 1.0, draws=32, model_error=0.5)
+    assert wider.low < plain.low <= plain.value <= plain.high < wider.high
+    narrow = interval(K, y, 1.0, draws=32, level=0.5, model_error=0.5)
+    assert wider.low < narrow.low
+    assert narrow.high < wider.high
+    assert interval(K, y, 1.0, "as is", "tpr", draws=8, model_error=0.1).value < plain.value
+    assert interval(K, y, 1.0, "undersampling", draws=8).low < interval(K, y, 1.0, "undersampling", draws=8).high
+
+
+def test_bad_input():
+    X, y = skewed(np.random.default_rng(4), 6, 14)
+    K = X @ X.T
+    for options, message in (
+        ({"C": 0.0}, "C must be > 0, got 0"),
+        ({"remedy": "luck"}, "remedy must be one of .*got 'luck'"),
+        ({"remedy": "best mix"}, "remedy must be one whose mixing is not searched, got 'best mix'"),
+        ({"metric": "luck"}, "metric must be one of .*got 'luck'"),
+        ({"level": 0.0}, "level must be > 0"),
+        ({"model_error": -1.0}, "model_error must be >= 0, got -1"),
+        ({"draws": 0}, "draws must be a positive integer, got 0"),
+        ({"positive": 7}, "positive must be one of the labels"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            interval(K, y, **options)
+    with pytest.raises(ValueError, match="K must be square"):
+        interval(K[:5], y)
