@@ -15,8 +15,9 @@ OK, BAD_INPUT, USAGE, DISAGREE, INTERRUPTED = 0, 1, 2, 3, 130
 EPILOG = """\
 examples:
   rbal advise table.csv --label sick --positive yes
-  rbal advise table.csv --label sick --C best --kernel best
-  rbal advise table.csv --label sick --C best --at-precision 0.9
+  rbal advise table.csv --label sick --kernel best
+  rbal advise table.csv --label sick --metric f1 --at-precision 0.9
+  rbal advise table.csv --label sick --C 1 --train none
   zcat table.csv.gz | rbal advise - --label sick
   rbal advise table.csv --label sick --na -999 unknown --drop patient
   rbal advise tabelle.csv --label krank --sep ';' --decimal , --thousands .
@@ -151,7 +152,14 @@ def _add_advise(commands):
     )
     add("--at-precision", type=share, metavar="SHARE", help="also say which threshold has this precision")
     add("--at-recall", type=share, metavar="SHARE", help="also say which threshold has this recall")
-    add("--check", action="store_true", help="also train on the data, by repeated stratified cross-validation")
+    add(
+        "--train",
+        default="little",
+        choices=("none", "little", "check"),
+        help="nothing; as much as gives the level of the predictions in a second or two; or every "
+        "remedy, to see whether theory and data agree: %(choices)s (little)",
+    )
+    add("--check", action="store_true", help="the same as --train check")
     add("--folds", type=int, default=5, help="of the check (5)")
     add("--repeats", type=int, default=4, help="of the check (4)")
     add("--jobs", type=int, help="workers of the check (all cores)")
@@ -166,16 +174,16 @@ def _add_classifier(add):
     add(
         "--C",
         type=ridges,
-        default=1.0,
-        help="inverse ridge, as in scikit-learn (1): a number, several with commas "
-        "between them, or best, to be chosen for every remedy",
+        default="best",
+        help="inverse ridge, as in scikit-learn: a number, several with commas between them, "
+        "or best, to be chosen for every remedy (best)",
     )
     add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
     add(
         "--moments",
-        default="pooled",
-        choices=("pooled", "width"),
-        help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
+        default="auto",
+        choices=("auto", "pooled", "width"),
+        help="one covariance for both classes, or one up to a width of each: %(choices)s (auto)",
     )
     add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
 
@@ -225,9 +233,9 @@ def advise(chosen):
                 loss=chosen.loss, costs=chosen.costs, positive=chosen.positive,
                 categorical=chosen.categorical or "auto", drop=chosen.drop, keep=chosen.keep,
                 standardize=not chosen.no_standardize, sep=chosen.sep, encoding=chosen.encoding,
-                decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na, check=chosen.check,
-                folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs, random_state=chosen.seed,
-                progress=shown,
+                decimal=chosen.decimal, thousands=chosen.thousands, na=chosen.na, train=chosen.train,
+                check=chosen.check, folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs,
+                random_state=chosen.seed, progress=shown,
             )  # fmt: skip
         if chosen.html:
             write(chosen.html, advice.to_html())

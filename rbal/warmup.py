@@ -162,13 +162,14 @@ def lattice():
 
 
 def advice():
-    """A table, as ``rbal advise`` takes it."""
+    """A table, as ``rbal advise`` takes it, and without widths."""
     import rbal
     from rbal.datasets import synthetic
 
     X, y = synthetic.random_gaussian(0, L=15).sample(40, 120, 0)
     for loss in rbal.losses.trained():
-        rbal.advise(X, y, loss=loss, draws=2)
+        for moments in ("auto", "pooled"):
+            rbal.advise(X, y, loss=loss, C=[0.1, 1.0], moments=moments, draws=2)
 
 
 def explorers():
@@ -204,7 +205,7 @@ STEPS = (
     Step(lattice),
     Step(spins),
     Step(bags, frozenset({"losses"})),
-    Step(advice, frozenset({"losses", "phases"})),
+    Step(advice, frozenset({"losses", "phases", "mixtures"})),
     Step(explorers, frozenset({"losses", "phases", "perceptron"})),
 )
 

@@ -20,6 +20,7 @@ from rbal.advice import _reading
 
 ROOT = Path(__file__).parents[1]
 LABEL = "--label", "y"
+FIXED = "--C", "1", "--moments", "pooled", "--train", "none"  # the theory alone, of one classifier
 
 
 def run(*arguments, module="rbal", **kwargs):
@@ -55,7 +56,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_text(path):
-    done = run("advise", path, *LABEL)
+    done = run("advise", path, *LABEL, *FIXED)
     assert done.returncode == cli.OK
     assert done.stderr == ""
     assert "240 rows, 15 columns used (15 numeric; 15 features); positive: yes (40), negative: no (200)" in done.stdout
@@ -81,7 +82,7 @@ def test_json_and_page(path, tmp_path):
 
 
 def test_check(path):
-    done = run("advise", path, *LABEL, "--check", "--repeats", 1, "--folds", 3, "--jobs", 1, "--json")
+    done = run("advise", path, *LABEL, *FIXED, "--check", "--repeats", 1, "--folds", 3, "--jobs", 1, "--json")
     assert done.returncode in (cli.OK, cli.DISAGREE)
     found = json.loads(done.stdout)
     assert found["agrees"] is (done.returncode == cli.OK)
@@ -135,9 +136,9 @@ def test_bold_is_for_terminals(path, capsys, monkeypatch, terminal, environment,
 
 
 def test_standard_input_is_a_file(path, capsys, monkeypatch):
-    from_file = words(capsys, "advise", path, *LABEL, "--json")
+    from_file = words(capsys, "advise", path, *LABEL, *FIXED, "--json")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
-    assert words(capsys, "advise", "-", *LABEL, "--json") == from_file
+    assert words(capsys, "advise", "-", *LABEL, *FIXED, "--json") == from_file
     for nothing, says in ((b"", "standard input' is empty"), (b"a,b\n1,2\n", "no column 'y'")):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(nothing)))
         assert cli.main(["advise", "-", *LABEL]) == cli.BAD_INPUT
@@ -151,7 +152,9 @@ def test_json_has_a_version_and_the_thresholds(path, capsys):
     assert found["classifier"]["kernel"] == "linear"
 
 
-@pytest.mark.parametrize("options", [("--C", "some"), ("--C", "1,x"), ("--kernel", "poly"), ("--at-recall", "95")])
+@pytest.mark.parametrize(
+    "options", [("--C", "some"), ("--C", "1,x"), ("--kernel", "poly"), ("--at-recall", "95"), ("--train", "much")]
+)
 def test_usage_of_the_whole(options, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(["advise", "table.csv", *LABEL, *options])
@@ -160,9 +163,9 @@ def test_usage_of_the_whole(options, capsys):
 
 
 def test_what_is_fixed_is_printed_as_before(path, capsys):
-    plain = words(capsys, "advise", path, *LABEL)
+    plain = words(capsys, "advise", path, *LABEL, *FIXED)
     assert plain.startswith("240 rows, 15 columns used")
-    more = words(capsys, "advise", path, *LABEL, "--at-precision", "0.9")
+    more = words(capsys, "advise", path, *LABEL, *FIXED, "--at-precision", "0.9")
     assert more.startswith(plain)
     assert more[len(plain) :].startswith("At a precision of 0.9: threshold ")
 
@@ -350,7 +353,7 @@ def test_nothing_in_a_file_is_obeyed(tmp_path):
     frame.loc[frame.index[0], "\x1b[31mred"] = np.nan
     path, page = tmp_path / "t.csv", tmp_path / "t.html"
     frame.to_csv(path, index=False)
-    done = run("advise", path, *LABEL, "--html", page)
+    done = run("advise", path, *LABEL, *FIXED, "--html", page)
     assert done.returncode == cli.OK, done.stderr
     assert "\x1b" not in done.stdout
     assert "<script" not in page.read_text(encoding="utf-8")

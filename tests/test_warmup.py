@@ -190,7 +190,7 @@ def test_on_a_terminal_a_cold_start_is_no_silence(tmp_path):
     table = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(y=np.arange(60) % 3 == 0)
     table.to_csv(tmp_path / "t.csv", index=False)
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "rbal", "advise", str(tmp_path / "t.csv"), "--label", "y", "--json"]
+    command = [sys.executable, "-m", "rbal", "advise", str(tmp_path / "t.csv"), "--label", "y", "--C", "1", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, env=environment, timeout=500, text=True)
     os.close(follower)

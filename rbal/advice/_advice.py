@@ -58,6 +58,11 @@ class Advice:
     nothing : float
         If C or the kernel was left open, the prediction for C = 1 (or the C that was fixed) and the data as they are;
         otherwise NaN, and the table has it in the row ("as is", "trained").
+    trained : tuple or None
+        What was trained for the level of all predictions, with ``train="little"``: ``u``, the logarithm of the factor
+        by which the classes were moved apart, its ``error``, what was ``measured`` (a dict from strategy and threshold
+        to the metric, its standard error, and what the theory had expected of it), on how many ``rows`` and in how many
+        ``fits``.
     """
 
     table: object
@@ -80,6 +85,7 @@ class Advice:
     nothing: float = field(default=np.nan, repr=False)
     drawn: list = field(default_factory=list, repr=False)
     wanted: Wanted = field(default=Wanted(), repr=False)
+    trained: object = field(default=None, repr=False)
 
     @property
     def whole(self):

@@ -10,7 +10,7 @@ from ..metrics._records import goals, named
 from . import _table
 from ._advice import Advice
 from ._choice import Wanted
-from ._judgement import predict, verify
+from ._judgement import How, predict, verify
 from ._remedies import Setting
 
 C_RANGE = 1e-10, 1e10  # outside, only rounding errors change
@@ -21,15 +21,16 @@ def advise(
     y,
     metric="ba",
     *,
-    C=1.0,
+    C="best",
     kernel="linear",
-    moments="pooled",
+    moments="auto",
     loss="hinge",
     costs=None,
     positive=None,
     categorical="auto",
     keep=(),
     standardize=True,
+    train="little",
     check=False,
     folds=5,
     repeats=4,
@@ -54,18 +55,18 @@ def advise(
     metric : {"ba", "f1", "mcc", "auprc", "auc", "cost"}
         Balanced accuracy, F1, Matthews correlation, area under the precision–recall or the ROC curve, mean cost, or
         another goal in :data:`rbal.metrics.METRICS`.
-    C : float, list of floats or "best"
+    C : "best", float or list of floats
         Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10; or those to choose from, for every
-        remedy on its own; "best" searches six decades. Of values that are predicted all but equal, the one nearest to 1
-        is taken.
+        remedy on its own; "best", the default, searches six decades. Of values that are predicted all but
+        equal, the one nearest to 1 is taken.
     kernel : {"linear", "rbf", "best"}
         A linear classifier; an SVM with an RBF kernel, whose gamma is the best of five around "scale"; or whichever is
         predicted to be better, where the linear one is taken unless the other is ahead by more than 0.02, the error of
         predictions on real tables. The RBF kernel goes with ``loss="hinge"``, and is judged on 1,500 rows if there are
         more, which a note says.
-    moments : {"pooled", "width"}
+    moments : {"auto", "pooled", "width"}
         Whether both classes have one covariance, or one up to a factor: the width of each class along the weights,
-        which even few rows tell.
+        which even few rows tell. By default they have widths, unless a class has fewer than 10 rows.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
         Loss of the classifier: a linear SVM, the default of LinearSVC, a ridge classifier, or logistic regression.
     costs : (float, float), optional
@@ -78,8 +79,14 @@ def advise(
         Columns that are features although they look like an index.
     standardize : bool
         Whether the classifier sees numeric columns scaled to unit variance.
+    train : {"none", "little", "check"}
+        What is trained. Nothing: all numbers are those of the theory, of the best threshold where it is moved. A
+        little, two seconds at most and the same on every machine: the recommended classifier and that of doing
+        nothing, by cross-validation, which give the level of all predictions, weighed with the theory by their errors.
+        Or all remedies, in columns beside the predictions of the theory, which say whether both agree. If anything is
+        trained, what is predicted for a moved threshold is that of a tuned one.
     check : bool
-        Whether to train the classifier on the data too, by repeated stratified cross-validation.
+        True is ``train="check"``.
     folds, repeats : int
         Folds of the cross-validation, and how often it is repeated.
     draws : int, optional
@@ -107,9 +114,9 @@ def advise(
     -----
     The prediction is the metric on new data, averaged over training sets of this size. Its interval has two parts: the
     class statistics are estimated from the rows at hand, and real classes are not quite those of the theory
-    (``model_error``, found on real tables with a linear SVM and balanced accuracy, and used for other metrics too). The
-    scatter between training sets is not in it. The chapter "Your own data" shows how many hold what
-    is measured.
+    (``model_error``, found on real tables with a linear SVM and balanced accuracy, and used for other metrics too).
+    What is trained narrows both down. The scatter between training sets is not in it. The chapter "Your own data"
+    shows how many hold what is measured.
     Remedies are compared by the first part alone, since they share the second.
 
     Examples
@@ -118,7 +125,7 @@ def advise(
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["ill", "well"], [60, 940])
     >>> X = rng.normal(size=(1000, 40)) + 0.4 * (y == "ill")[:, None]
-    >>> advice = advise(X, y)
+    >>> advice = advise(X, y, C=1.0, moments="pooled", train="none")
     >>> advice.best
     ('class weights', 'moved')
     >>> advice.table["predicted"].unstack(sort=False).round(2)
@@ -132,17 +139,17 @@ def advise(
     """
     _strict(random_state, standardize=standardize, check=check, progress=progress)
     draws = _draws(loss, moments) if draws is None else draws
+    how = How(draws, level, model_error, "check" if check else one_of("train", train, ("none", "little", "check")))
     counts = {"folds": folds, "repeats": repeats, "draws": draws}
     wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     reading = partial(_table.from_arrays, X, y, positive, categorical, standardize, random_state, keep)
     data = _of_two(reading)
     if data is None:
-        how = {"level": level, "error": model_error, "draws": draws, "random_state": random_state}
-        return _of_many(reading, (wanted, *options[:3]), how, (folds, repeats) if check else None)
-    setting = Setting(data.n_pos, data.n_neg, data.D, *options)
-    advice = Advice(**predict(data, setting, wanted, draws, level, model_error, random_state))
-    if not check:
+        return _of_many(reading, (wanted, *options[:3]), how, random_state, (folds, repeats))
+    setting = Setting(data.n_pos, data.n_neg, data.D, *options, tuned=how.train != "none")
+    advice = Advice(**predict(data, setting, wanted, how, random_state))
+    if how.train != "check":
         return advice
     return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
 
@@ -152,9 +159,9 @@ def advise_file(
     label,
     metric="ba",
     *,
-    C=1.0,
+    C="best",
     kernel="linear",
-    moments="pooled",
+    moments="auto",
     loss="hinge",
     costs=None,
     positive=None,
@@ -167,6 +174,7 @@ def advise_file(
     decimal=None,
     thousands=None,
     na=(),
+    train="little",
     check=False,
     folds=5,
     repeats=4,
@@ -187,7 +195,7 @@ def advise_file(
         Column of the labels.
     metric, C, kernel, moments, loss, costs, positive, categorical, keep, standardize
         As in :func:`rbal.advise`.
-    check, folds, repeats, draws, level, model_error, n_jobs, random_state
+    train, check, folds, repeats, draws, level, model_error, n_jobs, random_state
         As in :func:`rbal.advise`.
     drop : list of str
         Columns to leave out.
@@ -214,6 +222,7 @@ def advise_file(
 
     _strict(random_state, standardize=standardize, check=check, progress=progress)
     draws = _draws(loss, moments) if draws is None else draws
+    how = How(draws, level, model_error, "check" if check else one_of("train", train, ("none", "little", "check")))
     counts = {"folds": folds, "repeats": repeats, "draws": draws}
     wanted, C = _wanted(C, kernel, moments, loss)
     options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
@@ -225,11 +234,10 @@ def advise_file(
         )  # fmt: skip
         data = _of_two(reading)
         if data is None:
-            how = {"level": level, "error": model_error, "draws": draws, "random_state": random_state}
-            return _of_many(reading, (wanted, *options[:3]), how, (folds, repeats) if check else None)
-    setting = Setting(data.n_pos, data.n_neg, data.D, *options)
-    advice = Advice(**predict(data, setting, wanted, draws, level, model_error, random_state))
-    if not check:
+            return _of_many(reading, (wanted, *options[:3]), how, random_state, (folds, repeats))
+    setting = Setting(data.n_pos, data.n_neg, data.D, *options, tuned=how.train != "none")
+    advice = Advice(**predict(data, setting, wanted, how, random_state))
+    if how.train != "check":
         return advice
     return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
 
@@ -242,19 +250,20 @@ def _of_two(reading):
         return None
 
 
-def _of_many(reading, classifier, how, check):
+def _of_many(reading, classifier, how, random_state, check):
     """Read a table again that has more than two classes, and return the advice on it."""
     from ._many import advise_many
     from ._many_table import ManyCoder
 
-    check = None if check is None else dict(zip(("folds", "repeats"), check, strict=True))
-    return advise_many(reading(kind=ManyCoder), *classifier, check=check, **how)
+    options = {"level": how.level, "error": how.model_error, "draws": how.draws, "random_state": random_state}
+    check = dict(zip(("folds", "repeats"), check, strict=True)) if how.train == "check" else None
+    return advise_many(reading(kind=ManyCoder), *classifier, check=check, **options)
 
 
 def _wanted(C, kernel, moments, loss):
     """Return what is left open, and the C that is fixed, or with which "doing nothing" is meant."""
     one_of("kernel", kernel, ("linear", "rbf", "best"))
-    one_of("moments", moments, ("pooled", "width"))
+    one_of("moments", moments, ("auto", "pooled", "width"))
     if kernel != "linear" and one_of("loss", loss, trained()) != "hinge":
         raise ValueError(f"loss must be 'hinge' for kernel={kernel!r}, got {loss!r}")
     if isinstance(C, str) and C == "best":
@@ -268,7 +277,7 @@ def _wanted(C, kernel, moments, loss):
 
 def _draws(loss, moments):
     """Return the default number of draws, which is smaller if each saddle point takes quadratures or widths."""
-    quick = LOSSES[one_of("loss", loss, trained())].widest == np.inf and moments != "width"
+    quick = LOSSES[one_of("loss", loss, trained())].widest == np.inf and moments == "pooled"
     return 128 if quick else 32
 
 

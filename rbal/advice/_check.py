@@ -29,15 +29,20 @@ class Checked(NamedTuple):
     resampled: dict  # the same for resampled rows, (RESAMPLES,), paired between strategies
 
 
-def subset(data, rng):
+def subset(data, rng, most=MOST_ROWS):
     """Return the rows to check on, and which are positive: all rows, or as many as the check takes."""
-    return rows_of(data, MOST_ROWS, FEWEST, rng)
+    return rows_of(data, most, min(FEWEST, most // 4), rng)
 
 
-def cross_validate(data, setting, machines, *, folds, repeats, n_jobs, random_state, progress):
-    """Measure every (strategy, threshold), the keys of ``machines``, whose values are mixings (NaN for none) and C."""
+def cross_validate(
+    data, setting, machines, *, folds, repeats, n_jobs, random_state, progress, most=MOST_ROWS, patience=None
+):
+    """Measure every (strategy, threshold), the keys of ``machines``, whose values are mixings (NaN for none) and C.
+
+    A table of more than ``most`` rows is sampled down, and an SVM of n rows stops after ``patience`` · n steps.
+    """
     rng = np.random.default_rng(random_state)
-    X, y = subset(data, rng)
+    X, y = subset(data, rng, most)
     folds = min(folds, int(min(y.sum(), (~y).sum())))
     # remedies with the same mixing and C are the same classifier, trained once
     at = {row: (mixing if mixing == mixing else row[0], C) for row, (mixing, C) in machines.items()}
@@ -50,7 +55,7 @@ def cross_validate(data, setting, machines, *, folds, repeats, n_jobs, random_st
     X = X.rename(columns=names)
     kinds = [names[n] for n in data.numeric], [names[n] for n in data.categorical], data.standardize
     work = Parallel(n_jobs=-1 if n_jobs is None else parallel.workers(n_jobs), return_as="generator")(
-        delayed(_scores)(X, y, kinds, train, test, _steps(designs, setting, y[train], seed))
+        delayed(_scores)(X, y, kinds, train, test, _steps(designs, setting, y[train], seed, patience))
         for _, train, test, seed in splits
     )
     scores = {design: np.empty((repeats, len(y))) for design in designs}
@@ -69,16 +74,19 @@ def cross_validate(data, setting, machines, *, folds, repeats, n_jobs, random_st
     return Checked(grown * y.sum(), grown * (~y).sum(), value, resampled)
 
 
-def _steps(designs, setting, y, seed):
-    """Return the sampler and the learner of each design, a mixing or the name of a remedy, and a C."""
+def _steps(designs, setting, y, seed, patience=None):
+    """Return the sampler, or None, and the learner of each design, a mixing or the name of a remedy, and a C."""
     steps, machine = {}, (setting.loss, setting.kernel, setting.gamma)
     for what, C in designs:
-        draw, weights = sampler(np.nan), None
+        draw, weights = None, None
         if isinstance(what, str):
             weights = class_weight(REMEDIES[what], y.sum(), (~y).sum(), {1: True, 0: False})
         else:
             draw = sampler(what, seed)
-        steps[what, C] = draw, learner(machine[0], C, weights, *machine[1:])
+        classifier = learner(machine[0], C, weights, *machine[1:])
+        if patience is not None and setting.loss == "hinge":
+            classifier.set_params(max_iter=int(patience * len(y)))
+        steps[what, C] = draw, classifier
     return steps
 
 
@@ -90,7 +98,9 @@ def _scores(X, y, kinds, train, test, steps):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for design, (draw, classifier) in steps.items():
-            rows, labels = draw.fit_resample(known, y[train].astype(int))
+            rows, labels = known, y[train].astype(int)
+            if draw is not None:
+                rows, labels = draw.fit_resample(rows, labels)
             found[design] = classifier.fit(rows, labels).decision_function(new)
     return found
 

@@ -21,6 +21,8 @@ from ._widths import Wide
 NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
 TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
 WORTH = 0.005  # what another C has to be ahead of C = 1 to be worth a word
+SPARSE, COARSE = 17, 9  # mixtures that are solved with widths, each on its own, and while C is chosen
+FEWEST = 10  # rows of a class whose width is worth to be taken
 FAINT = 0.01  # scores that differ by less than this share of the margin are noise of the optimiser
 STEPS = (1.0, 2.0, 5.0)  # of a first grid of C in every decade
 FINER = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
@@ -32,7 +34,7 @@ class Wanted(NamedTuple):
 
     C: str | tuple | None = None  # "best", candidates, or None where it is fixed
     kernel: str = "linear"  # or "rbf", or "best"
-    moments: str = "pooled"  # or "width"
+    moments: str = "auto"  # or "pooled", or "width"
 
 
 class Machine(NamedTuple):
@@ -54,9 +56,9 @@ class Machine(NamedTuple):
         return setting._replace(kernel=self.kernel, gamma=self.gamma, D=self.sample.D)
 
     def moments(self, kind):
-        """Return the moments: one covariance, or with a width of each class."""
-        found = self.fitter.fit()
-        return Wide(found, self.sample) if kind == "width" else found
+        """Return the moments: one covariance, or with a width of each class, which takes some rows to be known."""
+        found, few = self.fitter.fit(), min(self.sample.n_pos, self.sample.n_neg) < FEWEST
+        return found if kind == "pooled" or (kind == "auto" and few) else Wide(found, self.sample)
 
 
 class Selected(NamedTuple):
@@ -140,7 +142,7 @@ def choose(moments, setting, C):
 
 def _rows_at(moments, setting, C):
     """Return a dict from (strategy, threshold) to the prediction at one C."""
-    setting = setting._replace(C=C, chosen=())
+    setting = setting._replace(C=C, chosen=(), grid=COARSE if isinstance(moments, Wide) else setting.grid)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())  # at the ends of the grid, which are then not chosen
         at = evaluate(moments, setting)
@@ -201,6 +203,8 @@ def select(data, setting, wanted, random_state):
 def _settled(machine, setting, wanted):
     """Choose the C of each remedy for one machine, and solve it there."""
     setting, moments, candidates = machine.setting(setting), machine.moments(wanted.moments), None
+    if isinstance(moments, Wide):
+        setting = setting._replace(grid=SPARSE)
     if wanted.C is not None:
         setting, candidates = choose(moments, setting, wanted.C)
         value = evaluate(moments, setting).value

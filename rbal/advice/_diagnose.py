@@ -14,14 +14,17 @@ FEW_FEATURES = 10
 FEW_POSITIVES = 30
 
 
-def notes(data, at, setting, random_state=0):
-    """Return two lists of sentences on how the data differ from what the theory assumes, grave ones and light ones."""
+def notes(data, at, setting, random_state=0, wide=False):
+    """Return two lists of sentences on how the data differ from what the theory assumes, grave ones and light ones.
+
+    With ``wide`` it knows that classes differ in width.
+    """
     grave, light = _of_size(data, at, designs(setting).place["as is"], setting.kernel)
     X, y = _sample(data, np.random.default_rng(random_state))
     if X is not None and setting.kernel != "linear":
-        grave += _of_shape(np.exp(-setting.gamma * cdist(X, X, "sqeuclidean")), y)
+        grave += _of_shape(np.exp(-setting.gamma * cdist(X, X, "sqeuclidean")), y, wide)
     elif X is not None:
-        for found in (_of_shape(_products(X), y), _of_curvature(X, y)):
+        for found in (_of_shape(_products(X), y, wide), _of_curvature(X, y)):
             grave += found
     return grave, light
 
@@ -92,14 +95,14 @@ def _products(X):
     return Z @ Z.T
 
 
-def _of_shape(K, y):
-    """Return sentences if scores of the kernel K (n, n) are not Gaussian or not equally wide in both classes."""
+def _of_shape(K, y, wide=False):
+    """Return sentences if scores of the kernel K (n, n) are not Gaussian or, unless that is known, not equally wide."""
     s = _ridge_scores(K, y)
     pos, neg = s[y], s[~y]
     found = []
     ratio = pos.std() / max(neg.std(), 1e-12)
     error = np.sqrt(0.5 / len(pos) + 0.5 / len(neg))
-    if abs(np.log(ratio)) > max(np.log(1.5), 3.0 * error):
+    if not wide and abs(np.log(ratio)) > max(np.log(1.5), 3.0 * error):
         wide, factor = ("positive", ratio) if ratio > 1.0 else ("negative", 1.0 / ratio)
         found.append(
             f"The scores of the {wide} class are {factor:.1f} times as wide as those of the other: "

@@ -1,15 +1,18 @@
 """Turn predicted and measured values into a recommendation, and say how far to trust it."""
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from .._support.warnings import convergence_warning
 from ..moments._estimate import ARGUMENTS, evenly
 from ._choice import NEGLIGIBLE, TRUST, places, select, simplest
 from ._diagnose import notes
-from ._remedies import designs, evaluate, solve_all
+from ._level import NOTHING, expected, level
+from ._remedies import designs, evaluate, reach, solve_all
 from ._widths import Wide
 
 # Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
@@ -17,35 +20,140 @@ from ._widths import Wide
 # class. With these sizes, which rbal.studies.tables.model_error finds, 90 % of the intervals hold what is measured on
 # the design tables of the chapter your_data. The judging tables had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
+OF_WIDTHS = {25: 0.15, 142: 0.12}  # the same with a width for each class
+# Beside that, after training: the error of the theory in the differences between remedies, in units of the metric.
+OF_ROWS = {25: 0.02, 142: 0.005}
+MOST_NOISE = 0.5  # of log-distances, where the metric hardly depends on them
+RUNGS = ndtri((np.arange(16) + 0.5) / 16)  # quantiles of the distance, after training
+SURE = 0.07, 0.035  # half an interval, up to which confidence is moderate, and high
 OFF = 0.03  # a prediction that misses the check by more than this and by more than three standard errors disagrees
 SHARED = 2.0  # standard errors that the mean over all predictions may be off by: one test, so two are enough
 STEPS = ("low", "moderate", "high")
 
 
-def predict(data, setting, wanted, draws, level, error, random_state):
-    """Return the fields of an Advice that follow from the moments alone, as a dict."""
-    error = model_error(min(data.n_pos, data.n_neg)) if error is None else error
+class How(NamedTuple):
+    """How sure a prediction is to be."""
+
+    draws: int
+    level: float
+    model_error: float | None
+    train: str  # "none", "little" or "check"
+
+
+def predict(data, setting, wanted, how, random_state):
+    """Return the fields of an Advice that follow from the table and, if anything is trained, from a few machines."""
+    plain = setting.C
     machine, moments, setting, at, candidates, best, nothing = select(data, setting, wanted, random_state)
-    drawn, errors = draw(machine.fitter, draws, random_state)
+    at = _of_collapsed(at, moments, setting)
+    error = how.model_error
+    error = model_error(min(data.n_pos, data.n_neg), isinstance(moments, Wide)) if error is None else error
+    drawn, errors = draw(machine.fitter, how.draws, random_state)
     if isinstance(moments, Wide):  # the widths are those of the estimate, whose noise is small beside the shift's
-        known = solve_all(moments, setting).widths
-        drawn = [moments._replace(spectrum=spectrum, known=known) for spectrum in drawn]
+        moments_known = moments._replace(known=solve_all(moments, setting).widths)
+        drawn = [moments_known._replace(spectrum=spectrum) for spectrum in drawn]
     # remedies are compared by the noise of the sample alone, since they share the error of the theory
-    others = values(drawn, setting)
-    apart = misjudged(drawn, error * errors) if error else drawn
-    wider = values(apart, setting) if error else others
-    interval = ends(at.value, wider, level)
+    others, found, known = values(drawn, setting), None, getattr(drawn[0], "known", None)
+    if how.train == "little":
+        to_train, prior = _to_train(setting, at, best, plain), _before(error, others, places(setting, at.value)[best])
+        found = level(data, moments, setting, to_train, prior, random_state)
+        moments = moments.apart(float(np.exp(found.u)))
+        at, nothing = _moved(moments, setting, found, None if candidates is None else plain)
+        still = moments if known is None else moments._replace(known=known)
+        apart = misjudged([still] * len(RUNGS), found.error * RUNGS)
+    else:
+        apart = misjudged(drawn, error * errors) if error else drawn
+    interval = ends(at.value, values(apart, setting) if found is not None or error else others, how.level)
+    interval = _widened(interval, at, moments, setting, None if found is None else how.level)
     table = _summary(setting, at, others, interval)
     curve, mixing, low, high = _flatness(setting, at.value[0], others[:, 0], interval[:, 0])
-    grave, light = notes(data, at, setting, random_state)
+    grave, light = notes(data, at, setting, random_state, isinstance(moments, Wide))
     return {
         "table": table, "best": best, "metric": setting.metric,
         "mixing": mixing, "mixing_low": low, "mixing_high": high,
         "notes": [*data.notes, *_of_machine(data, machine), *grave, *light],
-        "confidence": _confidence(data, setting, table, grave), "curve": curve, "data": data, "setting": setting,
-        "moments": moments, "level": level, "candidates": candidates, "nothing": nothing, "drawn": apart,
-        "wanted": wanted,
+        "confidence": _confidence(data, setting, table, grave, best if found else None), "curve": curve,
+        "data": data, "setting": setting,
+        "moments": moments, "level": how.level, "candidates": candidates, "nothing": nothing, "drawn": apart,
+        "wanted": wanted, "trained": found,
     }  # fmt: skip
+
+
+def _to_train(setting, at, best, plain):
+    """Return what is trained, a dict from (strategy, threshold) to mixing and C: first of all what is recommended.
+
+    Then the same machine with its other threshold and the data as they are with C = ``plain``, where that costs nothing
+    more or is the machine of doing nothing.
+    """
+    d, rows = designs(setting), places(setting, at.value)
+    known = {row: (float(d.mixing[j]), float(d.C[j])) for row, (_, j) in rows.items()}
+    chosen = {best: known[best]}
+    for row in known:
+        twin = row[0] == best[0] and repr(known[row]) == repr(known[best])  # NaN is NaN here
+        if twin or (row[0] == "as is" and known[row][1] == plain):
+            chosen.setdefault(row, known[row])
+    chosen.setdefault(NOTHING, (np.nan, plain))
+    return chosen
+
+
+def _before(error, others, place):
+    """Return the function from the slope of a metric to the standard deviation of log-distances before any training.
+
+    It has the error of the theory, and the noise of the sample as the draws of the metric show it.
+    """
+    scatter = float(np.nanstd(others[(slice(None), *place)]))
+
+    def prior(slope):
+        noise = scatter / slope if slope > 0.02 else MOST_NOISE
+        return float(np.hypot(max(error, 1e-3), min(noise, MOST_NOISE)))
+
+    return prior
+
+
+def _moved(moments, setting, found, plain):
+    """Return the values of all designs after training, and the prediction for doing nothing with C = ``plain``.
+
+    Where C is fixed, ``plain`` is None, and doing nothing is one of the designs.
+    """
+    at, d = _of_collapsed(evaluate(moments, setting), moments, setting), designs(setting)
+    value = at.value.copy()
+    for row, more in found.beside.items():
+        j = d.chosen.get(row, d.place.get(row[0]))
+        if j is not None and (plain is None or row[0] != "as is" or d.C[j] == plain):
+            value[setting.thresholds.index(row[1]), j] += more
+    if not setting.record.priced:
+        value = np.clip(value, 0.0, 1.0)
+    if plain is None:
+        return at._replace(value=value), np.nan
+    plainly = expected(moments, setting._replace(chosen=()), {NOTHING: (np.nan, plain)}, 0.0)[0]
+    return at._replace(value=value), setting.record.sign * (plainly + found.beside.get(NOTHING, 0.0))
+
+
+def _of_collapsed(at, moments, setting):
+    """Return the values with those of collapsed machines in the middle of what an optimiser may leave of them."""
+    if not (at.collapsed.any() and setting.tuned):
+        return at
+    top = reach(moments, setting)[:, None]
+    middle = 0.5 * (at.value + np.fmax(at.value, top))
+    return at._replace(value=np.where(at.collapsed & np.isfinite(top), middle, at.value))
+
+
+def _widened(interval, at, moments, setting, level):
+    """Return intervals (2, thresholds, designs) that allow for what the draws do not have; ``level`` if trained.
+
+    After training, that is the error of the theory in the differences between remedies. And of a machine that has
+    collapsed nobody knows what an optimiser leaves of its weights: up to what their direction can give.
+    """
+    low, high = interval
+    if level is not None:
+        own = ndtri(0.5 + 0.5 * level) * _at(min(setting.n_pos, setting.n_neg), OF_ROWS) * setting.unit
+        low, high = at.value - np.hypot(at.value - low, own), at.value + np.hypot(high - at.value, own)
+        if not setting.record.priced:
+            low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
+    if at.collapsed.any():
+        bare, top = evaluate(moments, setting).value, reach(moments, setting)[:, None]
+        low = np.where(at.collapsed & np.isfinite(top), np.fmin(low, bare), low)
+        high = np.where(at.collapsed & np.isfinite(top), np.fmax(high, top), high)
+    return np.stack([low, high])
 
 
 def _of_machine(data, machine):
@@ -59,9 +167,14 @@ def _of_machine(data, machine):
     ]
 
 
-def model_error(rows):
+def model_error(rows, wide=False):
     """Return the standard deviation of the theory's log-distance error for a minority of so many rows."""
-    return float(np.interp(np.log(rows), np.log(list(MODEL_ERROR)), list(MODEL_ERROR.values())))
+    return _at(rows, OF_WIDTHS if wide else MODEL_ERROR)
+
+
+def _at(rows, known):
+    """Return what is known at some numbers of rows, at another one."""
+    return float(np.interp(np.log(rows), np.log(list(known)), list(known.values())))
 
 
 def draw(fitter, draws, random_state):
@@ -130,8 +243,14 @@ def _flatness(setting, value, others, interval):
     return curve, float(mixing[best]), float(mixing[low]), float(mixing[high])
 
 
-def _confidence(data, setting, table, grave):
-    """Return the confidence in the prediction, before any check."""
+def _confidence(data, setting, table, grave, trained=None):
+    """Return the confidence in the prediction, before any check; ``trained`` is the row of a machine that was trained.
+
+    After training, it is a matter of the interval alone: what is unusual about the classes was seen in the level.
+    """
+    if trained is not None:
+        half = 0.5 * (table.loc[trained, "high"] - table.loc[trained, "low"]) / setting.unit
+        return STEPS[int(half <= SURE[0]) + int(half <= SURE[1])]
     smaller = min(data.n_pos, data.n_neg)
     if grave:
         return "low"

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 from ..metrics import Threshold
+from ._cuts import at_threshold, best_threshold
 from ._judgement import ends
-from ._remedies import Choice, best_threshold, score, solve_row
+from ._remedies import Choice, solve_row
 
 STEPS = (1, 2, 5)  # round numbers of rows to add, in every decade
 LEAST, MOST = 0.15, 10.0  # of them, in units of the rows that are there
@@ -82,9 +83,7 @@ def _values(advice, moments, setting, widths=None):
     """Return the metric of the recommended remedy at sizes (n,), where more is better, and the widths if it has any."""
     moments = moments if widths is None else moments._replace(known=widths)
     found = solve_row(moments, setting, advice.best[0], choice(advice))
-    m = found.metrics
-    cut = best_threshold(m, setting) if advice.best[1] == "moved" else 0.0
-    return np.broadcast_to(score(m, setting, cut), m.b.shape), getattr(found, "widths", None)
+    return at_threshold(found.metrics, setting, advice.best[1])[1], getattr(found, "widths", None)
 
 
 def more_rows(advice):

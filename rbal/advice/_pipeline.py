@@ -114,9 +114,9 @@ class AsTrained(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def __init__(self, estimator):
         self.estimator = estimator
 
-    def fit(self, X, y):
-        """Train the classifier on X (n rows) and labels y (n,); return self."""
-        self.estimator_ = clone(self.estimator).fit(X, y)
+    def fit(self, X, y, sample_weight=None):
+        """Train the classifier on X (n rows) and labels y (n,), perhaps with weights (n,) of the rows; return self."""
+        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight=sample_weight)
         self.classes_ = self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -137,6 +137,12 @@ class AsTrained(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the probabilities of both classes, (n, 2)."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags = self.estimator.__sklearn_tags__().input_tags
+        return tags
 
 
 def class_weight(remedy, n_pos, n_neg, labels):

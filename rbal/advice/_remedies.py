@@ -4,15 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import Metrics, MixtureMetrics
+from ..metrics import MixtureMetrics
 from ..metrics._records import named
 from ..saddle import sweep
 from ..strategies import REMEDIES
-from ..strategies._records import kept, multiplicity
+from ..strategies._records import Design, kept, multiplicity
+from ._cuts import at_threshold
 from ._widths import Wide, free_share, solve_wide
 
 GRID = 33  # mixtures of under- and oversampling, evenly spaced in log c
-REFINEMENTS = 3  # times that the grid of thresholds closes in
+VANISHING = 1e-4  # inverse ridge that leaves only the difference of the class means
 
 
 class Choice(NamedTuple):
@@ -36,6 +37,8 @@ class Setting(NamedTuple):
     gamma: float | None = None  # width of an RBF kernel
     chosen: tuple = ()  # pairs of a (strategy, threshold) and its Choice, where C was to be chosen
     phi: float | None = None  # share of positives in the test set, if it is not that of the sizes
+    grid: int = GRID  # mixtures that are compared
+    tuned: bool = False  # whether a moved threshold is found on as many held-out rows, not known
 
     @property
     def share(self):
@@ -76,10 +79,10 @@ class Designs(NamedTuple):
 def designs(setting):
     """Return all training sets that the remedies choose from."""
     sizes = setting.n_pos, setting.n_neg
-    ratio, t = max(sizes) / min(sizes), np.linspace(0.0, 1.0, GRID)
+    ratio, t = max(sizes) / min(sizes), np.linspace(0.0, 1.0, setting.grid)
     c = ratio**t
     mixing = (c - 1.0) / (ratio - 1.0) if ratio > 1.0 else t
-    ends = {0.0: 0, 1.0: GRID - 1}  # mixings that are the first and the last of the mixtures
+    ends = {0.0: 0, 1.0: setting.grid - 1}  # mixings that are the first and the last of the mixtures
     own = [remedy for remedy in REMEDIES.values() if not (remedy.searched or remedy.mixing in ends)]
     place = {remedy.name: j for j, remedy in enumerate(own)}
     place |= {name: len(own) + ends[remedy.mixing] for name, remedy in REMEDIES.items() if remedy.mixing in ends}
@@ -87,11 +90,11 @@ def designs(setting):
     rows += [(*_remade(name, *sizes, choice.mixing), choice.mixing) for (name, _), choice in setting.chosen]
     fixed, chosen = np.split(np.transpose(rows), [len(own)], axis=1)
     columns = np.hstack([fixed, (*kept(*sizes, c), mixing), chosen])
-    first = len(own) + GRID
+    first = len(own) + setting.grid
     # each remedy at its own C, and the mixtures at that of the recommended one
     chosen_C = {row: choice.C for row, choice in setting.chosen}
     C = [chosen_C.get((remedy.name, "trained"), setting.C) for remedy in own]
-    C = np.r_[C, np.full(GRID, setting.C), list(chosen_C.values())]
+    C = np.r_[C, np.full(setting.grid, setting.C), list(chosen_C.values())]
     place_of = {row: first + j for j, (row, _) in enumerate(setting.chosen)}
     return Designs(*columns, C, place, slice(len(own), first), place_of)
 
@@ -118,37 +121,25 @@ def _solve(moments, setting, d, C):
     return sweep(moments, *sizes, model="svm", loss=setting.loss, **options)
 
 
+def reach(moments, setting):
+    """Return the metric (thresholds,) of scores along the difference of the class means, with the threshold moved.
+
+    That is the direction of weights that vanish, and the most that a machine has of which theory says that they do, but
+    which an optimiser leaves before they are gone. At the trained threshold it gives every sample one label.
+    """
+    n_pos, n_neg = float(setting.n_pos), float(setting.n_neg)
+    # the square loss keeps this direction at any ridge, however strong
+    balanced = Design(n_pos, n_neg, 0.5 / n_pos, 0.5 / n_neg)
+    m = _solve(moments, setting._replace(loss="square"), balanced, VANISHING).metrics
+    kind = "trained" if setting.record.ranks else "moved"
+    top = float(at_threshold(m, setting, kind)[1])
+    return np.array([top if kind == "moved" or setting.record.ranks else np.nan for kind in setting.thresholds])
+
+
 def solve_row(moments, setting, strategy, choice):
     """Solve the saddle point of one remedy with a known C and mixing; sizes of the setting may be arrays."""
     d = _remade(strategy, np.asarray(setting.n_pos, float), np.asarray(setting.n_neg, float), choice.mixing)
     return _solve(moments, setting, d, choice.C)
-
-
-def score(metrics, setting, threshold=0.0):
-    """Return the metric with the sign that makes more better, so that a cost is negative."""
-    record = setting.record
-    return record.sign * record.of_theory(metrics, setting.share, threshold)
-
-
-def best_threshold(metrics, setting):
-    """Return the threshold at which the metric is best, by its formula or else by a grid that closes in."""
-    if isinstance(metrics, MixtureMetrics):
-        mean, q = (np.atleast_2d(a)[:, None, :] for a in (metrics.mean, metrics.q))
-        wide = MixtureMetrics(mean, q, metrics.signs, metrics.shares)
-        centre, half = mean.mean(axis=-1), 0.5 * np.ptp(mean, axis=-1) + 6.0 * np.sqrt(q.max(axis=-1)) + 1e-12
-    elif setting.record.best_threshold:
-        return setting.record.best_threshold(metrics, setting.share)
-    else:
-        q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
-        wide = Metrics(q, r, b)
-        half = 0.5 * np.abs(r) + 6.0 * np.sqrt(q) + 1e-12
-        centre = -b
-    for _ in range(REFINEMENTS):
-        trial = centre + half * np.linspace(-1.0, 1.0, 65)
-        heights = score(wide, setting, trial)
-        at = np.argmax(np.nan_to_num(heights, nan=-np.inf), axis=1)[:, None]
-        centre, half = np.take_along_axis(trial, at, axis=1), half / 24.0
-    return centre[:, 0].reshape(np.shape(metrics.b))
 
 
 class Values(NamedTuple):
@@ -168,9 +159,8 @@ def evaluate(moments, setting):
     """Return the values of all designs at all thresholds."""
     solution = solve_all(moments, setting)
     m = solution.metrics
-    zero = np.zeros_like(m.b)
-    cuts = [zero if kind == "trained" else best_threshold(m, setting) for kind in setting.thresholds]
-    value = np.stack([np.broadcast_to(score(m, setting, cut), zero.shape) for cut in cuts])
+    cuts, value = zip(*(at_threshold(m, setting, kind) for kind in setting.thresholds), strict=True)
+    value = np.stack(value)
     tpr, tnr = (np.stack([rate(cut) for cut in cuts]) for rate in (m.tpr, m.tnr))
     width = np.sqrt(m.q.max(axis=-1) if isinstance(m, MixtureMetrics) else m.q)
     spread = np.maximum(width, np.abs(m.r))

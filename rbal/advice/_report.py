@@ -33,7 +33,7 @@ def clean(text):
 def explain(advice):
     """Return paragraphs: a disagreement first, then what to do and why, how much it matters, and how sure it is."""
     parts = [_disagreement(advice)] if advice.agrees is False else [_offset(advice)]
-    parts += [_recommendation(advice), _flat(advice), _confidence(advice)]
+    parts += [_recommendation(advice), of_training(advice), _flat(advice), _confidence(advice)]
     parts += [f"Note: {clean(note)}" for note in advice.notes]
     return "\n".join(part for part in parts if part)
 
@@ -153,6 +153,19 @@ def _worth_of_C(advice):
         return ""
     gain = setting.record.sign * (advice.table.loc[advice.best, "predicted"] - plain.iloc[0])
     return f"With C = 1 the same remedy would give {plain.iloc[0]:.3f}." if gain > 0.0 else ""
+
+
+def of_training(advice):
+    """Return a sentence on what was trained for the level, empty if nothing was."""
+    found = advice.trained
+    if found is None or not found.measured:
+        return ""
+    row = next(iter(found.measured))
+    value, error, alone = found.measured[row]
+    return (
+        f"The level is that of theory and training together: in {found.fits} fits to folds of {found.rows:,} rows "
+        f"“{remedy(row)}” measured {value:.3f} ± {error:.3f}, where the theory alone expects {alone:.3f}."
+    )
 
 
 def _flat(advice):
@@ -286,7 +299,19 @@ def as_dict(advice):
             "dropped": {str(k): v for k, v in data.dropped.items()},
         },
     }  # fmt: skip
+    if advice.trained is not None:
+        found["trained"] = _trained(advice.trained)
     return found | _whole(advice) if advice.whole else found
+
+
+def _trained(found):
+    """Return what was trained for the level."""
+    rows = [
+        {"strategy": row[0], "threshold": row[1], "measured": _number(v), "error": _number(e), "expected": _number(h)}
+        for row, (v, e, h) in found.measured.items()
+    ]
+    return {"log_distance": _number(found.u), "error": _number(found.error), "rows": found.rows, "fits": found.fits,
+            "machines": rows}  # fmt: skip
 
 
 def _whole(advice):

@@ -57,7 +57,7 @@ def text(advice, path=None, label=None, command=None, *, dropped=(), rates=(), b
 def lines(advice):
     """Return sentences on more data, probabilities, wanted rates, confidence and notes."""
     said = [_report._offset(advice)] if advice.agrees is not None else []
-    said += [of_data(advice), of_probabilities(advice), _report._confidence(advice)]
+    said += [_report.of_training(advice), of_data(advice), of_probabilities(advice), _report._confidence(advice)]
     return [line for line in (*said, *(f"Note: {clean(note)}" for note in advice.notes)) if line]
 
 

@@ -14,6 +14,7 @@ from .._support.validation import number, one_of, positive_int
 from ..metrics import METRICS
 from ..metrics._formulas import Rates
 from ..metrics._records import goals, named
+from ._cuts import BANDWIDTH, POWER
 
 NODES = 16  # points of equal probability by which rates are smoothed
 
@@ -72,7 +73,7 @@ def _survival(s, weight):
 def _width(s):
     """Return Silverman's kernel width, by the middle half of scores (n,); 0 where half of them are one number."""
     spread = min(s.std(), np.subtract(*np.percentile(s, [75, 25])) / 1.34)
-    return 0.9 * spread * len(s) ** -0.2
+    return BANDWIDTH * spread * len(s) ** POWER
 
 
 def _has(method):

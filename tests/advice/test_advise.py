@@ -19,14 +19,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rbal
 from rbal.advice import _check, _judgement, _table
 from rbal.advice._choice import simplicity
+from rbal.advice._cuts import best_threshold, score
 from rbal.advice._judgement import model_error
 from rbal.advice._pipeline import coding, learner
-from rbal.advice._remedies import Setting, best_threshold, designs, evaluate, score, solve_all
+from rbal.advice._remedies import Setting, designs, evaluate, solve_all
 from rbal.advice._threshold import TunedThreshold, best_cut, height
 from rbal.metrics._records import named
 from rbal.moments._estimate import from_covariances
 
-QUICK = {"draws": 10}
+FIRST = {"C": 1.0, "moments": "pooled", "train": "none"}  # one covariance, C = 1, and the theory alone
+QUICK = {"draws": 10, **FIRST}
 
 
 def gaussian(n_pos=60, n_neg=600, D=30, shift=0.45, seed=0):
@@ -340,7 +342,7 @@ def test_nothing_is_done_where_nothing_is_gained():
 
 
 def test_flatness_is_read_off_the_curve():
-    advice = rbal.advise(*gaussian(), draws=30)
+    advice = rbal.advise(*gaussian(), draws=30, **FIRST)
     curve = advice.curve.set_index("mixing")["predicted"]
     assert advice.mixing == curve.idxmax()
     assert advice.mixing_low <= advice.mixing <= advice.mixing_high
@@ -351,7 +353,7 @@ def test_flatness_is_read_off_the_curve():
 
 def test_a_seed_means_the_same_numbers():
     X, y = gaussian(30, 90, 10)
-    one, two, other = (rbal.advise(X, y, draws=20, random_state=s).table for s in (1, 1, 2))
+    one, two, other = (rbal.advise(X, y, draws=20, random_state=s, **FIRST).table for s in (1, 1, 2))
     pd.testing.assert_frame_equal(one, two)
     np.testing.assert_array_equal(one["predicted"], other["predicted"])
     assert not np.array_equal(one["low"], other["low"])
@@ -363,7 +365,7 @@ def test_intervals_widen_with_their_level_and_narrow_with_samples():
     def width(table):
         return (table["high"] - table["low"]).mean()
 
-    options = {"draws": 40, "model_error": 0.0}
+    options = {"draws": 40, "model_error": 0.0, **FIRST}
     narrow, wide = (rbal.advise(*small, level=level, **options).table for level in (0.5, 0.95))
     assert width(narrow) < 0.6 * width(wide)
     assert width(rbal.advise(*large, level=0.95, **options).table) < 0.6 * width(wide)
@@ -373,12 +375,12 @@ def test_intervals_widen_with_their_level_and_narrow_with_samples():
 def test_the_error_of_the_theory_is_in_the_interval_and_not_in_the_choice(metric):
     costs = (9.0, 1.0) if metric == "cost" else None
     sure, said, unsure = (
-        rbal.advise(*gaussian(), metric, costs=costs, model_error=size) for size in (0.0, model_error(60), 0.8)
+        rbal.advise(*gaussian(), metric, costs=costs, model_error=size, **FIRST) for size in (0.0, model_error(60), 0.8)
     )
     widths = [(advice.table["high"] - advice.table["low"]).mean() for advice in (sure, said, unsure)]
     assert widths[0] < 0.8 * widths[1]
     assert widths[1] < 0.8 * widths[2]
-    default = rbal.advise(*gaussian(), metric, costs=costs)
+    default = rbal.advise(*gaussian(), metric, costs=costs, **FIRST)
     pd.testing.assert_frame_equal(default.table, said.table)
     alike = ["predicted", "scatter", "behind", "error", "as_good"]
     pd.testing.assert_frame_equal(sure.table[alike], unsure.table[alike])
@@ -451,7 +453,7 @@ def test_scores_that_are_not_gaussian():
 
 
 def test_check_agrees_on_gaussian_classes():
-    advice = rbal.advise(*gaussian(80, 400, 25), check=True, repeats=2, n_jobs=1, progress=False, draws=30)
+    advice = rbal.advise(*gaussian(80, 400, 25), check=True, repeats=2, n_jobs=1, progress=False, draws=30, **FIRST)
     assert advice.agrees
     assert (advice.table["measured"] - advice.table["expected"]).abs().max() < 0.08
     assert advice.table["measured_error"].between(0.005, 0.06).all()
@@ -472,7 +474,7 @@ def test_what_all_remedies_are_off_by_is_said_first_and_never_adds_confidence(se
     """All ten measured values lie 0.02 to 0.14 below, each within three of its errors, which once was agreement."""
     X, y = rare_indicators(seed)
     options = {"draws": 32, "repeats": 2, "n_jobs": 1, "progress": False}
-    before, after = (rbal.advise(X, y, check=check, **options) for check in (False, True))
+    before, after = (rbal.advise(X, y, check=check, **options, **FIRST) for check in (False, True))
     gap = after.table["measured"] - after.table["expected"]
     assert (gap < 0.0).all()
     assert after.offset == pytest.approx(gap.mean())
@@ -521,7 +523,7 @@ def test_a_cost_that_is_higher_is_worse():
 
 
 def test_disagreement_is_said_first():
-    advice = rbal.advise(*outliers(120, 1200), check=True, repeats=1, n_jobs=1, progress=False, draws=30)
+    advice = rbal.advise(*outliers(120, 1200), check=True, repeats=1, n_jobs=1, progress=False, draws=30, **FIRST)
     assert advice.agrees is False
     assert advice.confidence == "low"
     assert advice.explain().startswith("THEORY AND DATA DISAGREE")

@@ -78,7 +78,7 @@ def test_the_same_numbers_in_another_convention(write, sep, decimal, thousands):
 
 def test_the_same_advice_in_another_convention(write):
     paths = write(table(), "plain.csv"), write(in_convention(table(), ",", "."), sep=";")
-    one, two = (advise_file(path, "y", draws=4, progress=False) for path in paths)
+    one, two = (advise_file(path, "y", C=1.0, train="none", draws=4, progress=False) for path in paths)
     pd.testing.assert_frame_equal(one.table, two.table, check_exact=True)
     assert one.best == two.best
     assert any("decimal ','" in note for note in two.notes)

@@ -92,7 +92,9 @@ def test_it_is_trained(toy, table):
 
 
 def test_it_is_advised_on_checked_and_told(toy, table):
-    found = rbal.advise(*table, loss="toy", check=True, folds=2, repeats=1, n_jobs=1, progress=False)
+    found = rbal.advise(
+        *table, loss="toy", C=1.0, moments="pooled", check=True, folds=2, repeats=1, n_jobs=1, progress=False
+    )
     assert found.table["measured"].notna().all()
     assert "toy machine" in advice._report.text(found)
     assert "toy machine" in found.to_html()

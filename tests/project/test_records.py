@@ -19,7 +19,16 @@ from rbal.strategies import REMEDIES, Remedy
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = rbal.Moments.ising(m=0.4, delta=1.0, L=20)
-QUICK = {"draws": 4, "repeats": 1, "folds": 3, "n_jobs": 1, "progress": False}
+QUICK = {
+    "C": 1.0,
+    "moments": "pooled",
+    "train": "none",
+    "draws": 4,
+    "repeats": 1,
+    "folds": 3,
+    "n_jobs": 1,
+    "progress": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +188,7 @@ def test_a_remedy_is_known_to_the_advice(remedy, table):
 
 def test_a_remedy_is_known_to_the_pipeline(remedy, table):
     X, y = table
-    advice = rbal.advise(X, y, draws=4)
+    advice = rbal.advise(X, y, draws=4, C=1.0, moments="pooled", train="none")
     advice.best = (remedy.name, "trained")
     pipeline = advice.pipeline(0).fit(X, y)
     if remedy.samples:

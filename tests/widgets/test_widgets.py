@@ -656,6 +656,9 @@ def table():
     return frame.assign(sick=np.where(y > 0, "yes", "no"))
 
 
+FIRST = {"moments": "pooled", "train": "none"}  # what the explorer asks for
+
+
 def same_advice(ui, want):
     """What is shown and drawn is what ``rbal.advise`` says, to the last digits."""
     assert quiet(ui)
@@ -680,13 +683,13 @@ def test_the_numbers_are_those_of_advise(table):
     ui = widgets.own_data(table)
     X, y = table.drop(columns="sick"), table.sick
     assert (ui.label.value, ui.positive.value) == ("sick", "yes")  # the rarer class
-    same_advice(ui, rbal.advise(X, y))
+    same_advice(ui, rbal.advise(X, y, C=1.0, **FIRST))
     ui.C.value = 0.01
-    same_advice(ui, rbal.advise(X, y, C=0.01))
+    same_advice(ui, rbal.advise(X, y, C=0.01, **FIRST))
     ui.standardize.value = False
-    same_advice(ui, rbal.advise(X, y, C=0.01, standardize=False))
+    same_advice(ui, rbal.advise(X, y, C=0.01, standardize=False, **FIRST))
     ui.positive.value = "no"
-    same_advice(ui, rbal.advise(X, y, C=0.01, standardize=False, positive="no"))
+    same_advice(ui, rbal.advise(X, y, C=0.01, standardize=False, positive="no", **FIRST))
 
 
 def test_the_curves_are_those_of_the_same_classifier(table):
@@ -725,7 +728,7 @@ def few():
 def test_an_uploaded_file_gets_what_the_command_says_of_it(frame, loss, tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(csv(frame))
-    want = advise_file(path, "y", loss=loss, progress=False)
+    want = advise_file(path, "y", loss=loss, progress=False, C=1.0, **FIRST)
     ui = widgets.own_data(loss=loss)
     assert "Choose a table" in ui.summary.value
     give(ui, path.read_bytes())
@@ -785,7 +788,7 @@ def test_no_curves_of_another_table_beside_an_error(table):
 def test_other_ways_to_write_a_table(write, table):
     ui = widgets.own_data()
     give(ui, b"\xef\xbb\xbf" + csv(table, **write))
-    same_advice(ui, rbal.advise(table.drop(columns="sick"), table.sick))
+    same_advice(ui, rbal.advise(table.drop(columns="sick"), table.sick, C=1.0, **FIRST))
 
 
 def test_label_can_be_chosen(table):
