@@ -193,8 +193,8 @@ def _checked(data, wanted: Wanted, metric):
         raise ValueError(f"metric must be 'ba', which is the macro recall, for {T} classes, got {metric!r}")
     if wanted.kernel == "rbf":
         raise ValueError(f"kernel must be 'linear' for {T} classes, got 'rbf'")
-    if wanted.moments != "pooled":
-        raise ValueError(f"moments must be 'pooled' for {T} classes, got {wanted.moments!r}")
+    if wanted.moments == "width":
+        raise ValueError(f"moments must be 'auto' or 'pooled' for {T} classes, got 'width'")
     if T > MOST:
         raise ValueError(
             f"the label takes {T} values, and advice is for at most {MOST} classes: join rare ones, or leave them out"

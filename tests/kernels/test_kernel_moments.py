@@ -260,7 +260,7 @@ def test_order_parameters_from_held_out_scores():
 
 
 def test_order_parameters_of_a_curved_machine():
-    """With the kernel (x·x')² the weights are a matrix W, and rows of variance s² have scores s² tr W ± s²√(2 tr W²)."""
+    """With the kernel (x·x')² the weights are a matrix W, and rows of variance s² score s² tr W ± s²√(2 tr W²)."""
     D, wide, n = 12, np.array([1.4, 1.0]), 20_000
     for seed in range(3):
         rng = np.random.default_rng([15, seed])
