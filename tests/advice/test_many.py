@@ -171,7 +171,7 @@ def test_page_escapes_what_comes_from_the_table():
         (pd.date_range("2020-01-01", periods=200), {}, "the label holds dates"),
         (np.arange(200) % 3, {"metric": "f1"}, "metric must be 'ba', which is the macro recall, for 3 classes"),
         (np.arange(200) % 3, {"kernel": "rbf"}, "kernel must be 'linear' for 3 classes"),
-        (np.arange(200) % 3, {"moments": "width"}, "moments must be 'pooled' for 3 classes"),
+        (np.arange(200) % 3, {"moments": "width"}, "moments must be 'auto' or 'pooled' for 3 classes"),
         (np.arange(200) % 3, {"positive": 1}, "positive goes with two classes, got 1 for 3"),
     ],
 )
