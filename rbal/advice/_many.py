@@ -163,7 +163,7 @@ def advise_many(data, wanted, C, loss, metric, *, level=0.9, error=None, draws=D
     rows = chosen(every(quiet, setting))
     best = simplest(rows)
     error = model_error(min(data.sizes)) if error is None else error
-    most = DRAWS if len(data.classes) <= SCANNED else DRAWS // 4
+    most = DRAWS if len(data.classes) <= SCANNED else DRAWS // 2
     how = {"draws": min(draws, most), "error": error, "rng": np.random.default_rng(random_state)}
     macro, recalls = intervals(mixture, counts, setting, rows[best], how)
     told = np.diagonal(rows[best].confusion)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from .._support.warnings import convergence_warning
 from ..moments import Mixture
@@ -101,7 +102,8 @@ def drawn(mixture, counts, draws, error, rng):
     roots = np.broadcast_to(basis * np.sqrt(np.maximum(values, 0.0))[..., None, :], (len(labels), *covs.shape[-2:]))
     # half of the draws mirror the others, so that the mean over them is that of the estimate to first order
     normals = rng.normal(size=((draws + 1) // 2, *mixture.means.shape))
-    errors = rng.normal(size=len(normals))
+    # the error of the theory at even quantiles: of few random ones the largest is a matter of luck
+    errors = rng.permutation(ndtri(0.5 + 0.5 * (np.arange(len(normals)) + 0.5) / len(normals)))
     for k in range(draws):
         sign = 1.0 if k % 2 else -1.0
         noise = sign * np.einsum("cij,cj->ci", roots, normals[k // 2]) / np.sqrt(counts)[:, None]
