@@ -9,7 +9,7 @@ import pytest
 from rbal import studies
 from rbal.studies import advice as study
 from rbal.studies import tables
-from rbal.studies.advice import _analysis, _methods, _run, _trials
+from rbal.studies.advice import _analysis, _many, _methods, _run, _trials
 
 RULES = (Path(study.__file__).parent / "rules.md").read_text(encoding="utf-8")
 
@@ -261,6 +261,38 @@ def test_macro_recall_is_judged_by_table():
     found = study.recall_errors(pd.DataFrame(rows, columns=columns))
     assert found["a"] == pytest.approx(0.025)
     assert found["b"] == pytest.approx(0.06)
+
+
+# ---- many classes
+
+
+def test_tables_of_many_classes_obey_the_rules():
+    for source, classes in (("wine", 3), ("digits", 10)):
+        X, y = _many.table_of_many(source)
+        sizes = pd.Series(y).value_counts()
+        assert len(X) == len(y)
+        assert len(sizes) == classes
+        assert sizes.min() >= _many.ROWS
+    assert _many.table_of_many("breast_cancer") is None
+    cells = pd.DataFrame(_many.cells_of_many("design", ["wine", "digits"]))
+    assert cells.groupby("table").size().to_dict() == {"wine": 5, "digits": _many.SPLITS}
+    assert f"at least {_many.ROWS} rows" in RULES
+    assert f"more than {_many.LARGE:,} rows" in RULES
+
+
+def test_macro_recall_is_a_mean_over_classes():
+    y = np.array(["a"] * 8 + ["b"] * 2)
+    assert _many.macro_recall(np.array(["a"] * 9 + ["b"]), y) == pytest.approx(0.75)
+
+
+@pytest.mark.slow
+def test_many_classes_are_predicted_and_measured():
+    found = _many.many(np.random.default_rng(0), "wine", 0)
+    for rule in (*_many.RULES, "advice"):
+        assert 0.8 < found[f"{rule}: recall"] <= 1.0  # wine is easy
+        assert abs(found[f"{rule}: predicted"] - found[f"{rule}: recall"]) < 0.15
+    assert found["advice: low"] <= found["advice: predicted"] <= found["advice: high"]
+    assert (found["rows"], found["classes"]) == (142, 3)
 
 
 def test_no_result_of_tables_that_judge_is_stored_yet_or_all_are():

@@ -78,6 +78,9 @@ def keep(found, name, out):
 
 def tell(role, out):
     """Print the comparisons, the primary hypotheses and the goals, as far as there are results for them."""
+    classes = analysis.load_many(role, out)
+    if classes is not None:
+        print(f"mean |error| of macro recall, many classes\n{analysis.recall_errors(classes).round(4).to_string()}")
     try:
         results, told = analysis.load(role, "compared", out), analysis.load(role, "foreseen", out)
     except ValueError:
@@ -92,7 +95,6 @@ def tell(role, out):
     first, measured = load_first("foreseen"), load_first("measured")
     off = analysis.errors(told, first, measured)
     print(f"primary hypotheses\n{analysis.primary(results, off).round(4).to_string()}")
-    classes = analysis.load_many(role, out)
     print(f"goals\n{analysis.goals(results, told, first, measured, classes).round(4).to_string()}")
 
 
