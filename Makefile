@@ -30,11 +30,12 @@ $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Set-up: the locked versions, then the package itself as an editable install.
+# Set-up: the locked versions, then the package itself as an editable install. Python compiles a module when it is first
+# imported: to do so for all of them here takes a minute.
 $(LOCKED): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("rbal needs Python 3.11 or newer, but $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps -r requirements.lock
+	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile --no-deps -r requirements.lock
 	@touch $@
 
 $(READY): $(LOCKED) pyproject.toml
@@ -46,7 +47,7 @@ $(READY): $(LOCKED) pyproject.toml
 # that has the small one (its name ends in +cpu), the tests of rbal.deep run too; where it does not, they say so.
 $(DEEP): $(READY)
 	@$(BIN)/python -c 'import torch' 2>/dev/null || \
-	$(BIN)/python -m pip --disable-pip-version-check install -qq -c requirements.lock torch==2.13.0+cpu 2>/dev/null || \
+	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile -c requirements.lock torch==2.13.0+cpu 2>/dev/null || \
 	echo "NOTICE: PyTorch without CUDA is not to be had here, so rbal.deep is not tested (pip install rbal[deep])." >&2
 	@touch $@
 

@@ -1,7 +1,7 @@
 """Run chapters as other CPUs would compute them, and compare their key numbers with the same references.
 
-``python tools/elsewhere.py 2`` runs every chapter under every setting, two chapters at a time; ``--settings`` and
-``--chapters`` choose. The last bits of a sum depend on the kernel of the BLAS, on fused multiplications in compiled
+``python tools/elsewhere.py 2`` runs every chapter under every setting, on two cores; ``--settings`` and ``--chapters``
+choose. The last bits of a sum depend on the kernel of the BLAS, on fused multiplications in compiled
 code, on numpy's own vector loops and on the number of threads. Sampling and training amplify them, so that a chapter
 sees another, equally good, random run: what it says must hold there too.
 """
@@ -38,7 +38,8 @@ def run(setting, chapters, jobs):
     variables = environment(**SETTINGS[setting])
     print(f"\n{setting}: {' '.join(f'{name}={value!r}' for name, value in variables.items())}", flush=True)
     files = [str(notebooks.CONVERTED / f"{name}.ipynb") for name in chapters]
-    command = [sys.executable, "-m", "pytest", "-c", "tools/nbval.ini", "--rootdir", ".", "-n", str(jobs), *files]
+    at_once = str(max(1, jobs // SETTINGS[setting]["threads"]))  # more threads than cores wait for each other
+    command = [sys.executable, "-m", "pytest", "-c", "tools/nbval.ini", "--rootdir", ".", "-n", at_once, *files]
     return subprocess.run(command, cwd=notebooks.ROOT, env=os.environ | variables, check=False).returncode
 
 
@@ -46,7 +47,7 @@ def main():
     """Run what was asked for; exit 1 if anything differs."""
     every = [path.stem for path in notebooks.chapters()]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("jobs", type=int, help="chapters that run at a time")
+    parser.add_argument("jobs", type=int, help="cores: chapters that run at a time, if each has one thread")
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--chapters", nargs="+", choices=every, default=every, metavar="NAME")
     asked = parser.parse_args()

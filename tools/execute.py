@@ -1,7 +1,7 @@
 """Run the pages of the book that hold code, some at a time, into the cache that the build then takes every result from.
 
 ``python tools/execute.py 2`` runs two at a time, the longest first (``schedule.py``), with a line as each is done. What
-they call is compiled once, before. A result is kept at once, so an
+many of them call is compiled once, before. A result is kept at once, so an
 interrupted run goes on where it stopped. A page that fails, or that writes on stderr, is not kept: it runs again the
 next time. What went wrong is said at the very end, in a few lines a page, after all others have run.
 """
@@ -126,7 +126,7 @@ def main(jobs):
     every = pages()
     waiting = [path for path, notebook in every.items() if record(cache, notebook) is None]
     print(f"{len(every) - len(waiting)} of {len(every)} pages are in the cache", flush=True)
-    if waiting:
+    if len(waiting) > jobs:  # a few pages compile what they call by themselves
         compile_once(jobs)
     os.environ.update(schedule.share(jobs))
     faults = {}
