@@ -22,6 +22,20 @@ def test_proteins_at_every_share():
     assert table[["trained", *_pairs.KINDS]].stack().between(0.5, 1.0).all()
 
 
+def test_surrogates_of_the_rows_that_were_chosen():
+    table = studies.stored("parts/surrogates")
+    chosen = [tuple(row.values()) for row in _parts.chosen_rows()]
+    assert list(table[["first", "second", "rare", "why"]].itertuples(index=False, name=None)) == chosen
+    pairs = studies.stored("pairs").set_index(["first", "second", "rare"])
+    rows = pairs.loc[list(table[["first", "second", "rare"]].itertuples(index=False, name=None))]
+    # the theory of the same parts again: k-means and rounding of the table are all that may differ
+    np.testing.assert_allclose(table.theory, rows.parts, atol=2e-3)
+    # the equations are right: machines on Gaussian points of the same parts do as they say
+    off = (table.surrogates - table.theory) / np.hypot(table.surrogates_se, 0.5 / 400)
+    assert np.abs(off).max() < 5.0
+    assert abs(off.mean()) < 4.0 / np.sqrt(len(off))
+
+
 def test_rows_are_those_that_got_worse():
     rows, pairs = _parts.chosen_rows(), studies.stored("pairs")
     worse = [row for row in rows if row["why"] == "worse"]
