@@ -8,6 +8,8 @@ STUDIES = {
     "sampling": "_sampling",
     "log_z": "_log_z",
     "pairs": "_pairs",
+    "sizes": "_sizes",
+    "parts": "_parts",
     "digits": "_digits",
     "kernels": "_kernels",
     "kernel_images": "_kernel_images",

@@ -66,17 +66,22 @@ def parts_of_digit(digit, rows, store):
 def mixtures(first, second, store):
     """Return what the theory takes, by kind, and the number of parts of both digits."""
     pos, neg, _, _ = load(first, second)
-    X, y = np.concatenate([pos, neg]), np.repeat([1, -1], [len(pos), len(neg)])
     names = [parts_of_digit(digit, rows, store) for digit, rows in ((first, pos), (second, neg))]
-    own = Mixture.from_data(X, y, covariance="shrunk", positive=1).debiased()
-    parts = Mixture.from_data(X, y, np.concatenate(names), "shrunk", positive=1).debiased()
-    one = Moments.from_data(pos, neg).debiased(len(pos), len(neg))
-    return dict(zip(KINDS, (one, own, parts), strict=True)), [int(n.max()) + 1 for n in names]
+    return clouds(pos, neg, np.concatenate(names)), [int(n.max()) + 1 for n in names]
 
 
-def trained(first, second, sizes, rng):
+def clouds(pos, neg, names, n_states=None):
+    """Return two classes of rows as the theory takes them, by kind; names (n,) are the parts of all rows."""
+    X, y = np.concatenate([pos, neg]), np.repeat([1, -1], [len(pos), len(neg)])
+    how = {"covariance": "shrunk", "n_states": n_states, "positive": 1}
+    own, parts = (Mixture.from_data(X, y, clusters, **how).debiased() for clusters in (1, names))
+    one = Moments.from_data(pos, neg, n_states).debiased(len(pos), len(neg))
+    return dict(zip(KINDS, (one, own, parts), strict=True))
+
+
+def trained(data, sizes, rng):
     """Return the balanced accuracy of trained machines, and its error with that of the shared test images."""
-    pos, neg, X_test, y_test = load(first, second)
+    pos, neg, X_test, y_test = data
     right = []
     for _ in range(TRIALS):
         rows = [some[rng.choice(len(some), n, replace=False)] for some, n in zip((pos, neg), sizes, strict=True)]
@@ -91,7 +96,7 @@ def measure(rng, first, second, folder):
     of, n = mixtures(first, second, Path(folder))
     out = {"parts_first": n[0], "parts_second": n[1]}
     for rare, sizes in CELLS.items():
-        out[f"trained {rare}"], out[f"error {rare}"] = trained(first, second, sizes, rng)
+        out[f"trained {rare}"], out[f"error {rare}"] = trained(load(first, second), sizes, rng)
         alpha = [n / middle_pixels() for n in sizes]
         for kind, classes in of.items():
             out[f"{kind} {rare}"] = float(solve(classes, *alpha, model="svm", lam=LAM).metrics.ba())

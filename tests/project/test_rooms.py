@@ -49,7 +49,8 @@ PUBLIC = {
     "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Interval "
     "Remedy ManyDesign adjust bagging balanced best_adjustment best_classifier best_mixing compare compare_many "
     "design_many imbalanced interval logit_offsets mix own_widths register register_adjustment restore window",
-    "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES at_best clustered holm paired sampling stored tidy",
+    "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES approach at_best clustered holm paired sampling stored "
+    "tidy",
     "studies.tables": "centre covered holds listed load measured model_error regrets remedies versus",
     "warmup": "CacheError STEPS Warmed run",
     "widgets": "margins metrics mixing own_data phases simulate tradeoff widths",

@@ -37,7 +37,7 @@ def test_summary_is_what_the_table_says(table):
 
 def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
-    rows = {d: rng.normal(size=(60, 6)) + d * np.eye(6)[0] for d in range(3)}
+    rows = {d: rng.normal(size=(60, 6)) + 2.5 * d * np.eye(6)[0] for d in range(3)}
 
     def load(first, second):
         return rows[first][:40], rows[second][:40], np.r_[rows[first][40:], rows[second][40:]], np.repeat([1, -1], 20)
