@@ -106,9 +106,15 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
 
 
 def ends(value, one, others, level):
-    """Return both ends: quantiles of predictions with one covariance, moved by what widths change of ``one``."""
+    """Return both ends: quantiles of predictions with one covariance, moved by what widths change of ``one``.
+
+    What is between 0 and 1 for all draws, as rates are, stays there.
+    """
     low, high = np.nanquantile(others, (0.5 - 0.5 * level, 0.5 + 0.5 * level))
-    return float(value + min(low - one, 0.0)), float(value + max(high - one, 0.0))
+    low, high = value + min(low - one, 0.0), value + max(high - one, 0.0)
+    if 0.0 <= np.nanmin([value, one, *others]) and np.nanmax([value, one, *others]) <= 1.0:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return float(low), float(high)
 
 
 def apart(spectra, error, random_state):

@@ -68,6 +68,13 @@ def test_the_parts_of_an_interval():
     assert interval(K, y, 1.0, "undersampling", draws=8).low < interval(K, y, 1.0, "undersampling", draws=8).high
 
 
+def test_ends_are_moved_and_rates_stay_rates():
+    others = np.linspace(0.6, 0.9, 31)
+    assert _intervals.ends(0.8, 0.75, others, 0.8) == pytest.approx((0.68, 0.92))
+    assert _intervals.ends(0.98, 0.75, others, 0.8) == pytest.approx((0.86, 1.0))
+    assert _intervals.ends(-2.0, -1.0, -others, 0.8) == pytest.approx((-2.0, -1.63))  # a cost
+
+
 def test_bad_input():
     X, y = skewed(np.random.default_rng(4), 6, 14)
     K = X @ X.T
