@@ -31,6 +31,10 @@ def moments(X, y, kernel="rbf", *, positive=None, landmarks=None, random_state=0
         default the whole Gram matrix is used up to 4,000 rows, and 1,500 landmarks beyond. The moments are then those
         of the other rows. ``missing`` of the result says which share of the variance the landmarks leave out. It is
         not dropped: as noise in many directions, without a part in the distance of the classes, it acts as a ridge.
+        Predictions are then too low by what it had of that distance. At 4,000 rows of 20 columns (RBF, "scale", C from
+        0.1 to 10) they were below those of the whole matrix by at most 0.040, 0.021, 0.012 and 0.008 with 75, 300,
+        1,200 and 2,000 landmarks, which left out 0.71, 0.50, 0.31 and 0.25 of the variance. (By default 20,000 such
+        rows have 0.29 left out.)
     random_state : int, Generator or None
         Draw of the landmarks.
     **parameters

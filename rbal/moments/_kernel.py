@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
-from .._support.validation import number, positive_int, real_array, unmasked
+from .._support.validation import number, one_of, positive_int, real_array, unmasked
 from ._blocks import Diagonal
 from ._estimate import ARGUMENTS, Fitter, evenly, with_rows
 from ._mixture import Mixture
@@ -89,6 +89,10 @@ class KernelMoments(Moments):
         return values, squares
 
     @cached_property
+    def _squared(self):
+        return self._rows[0] ** 2
+
+    @cached_property
     def _fitter(self):
         return Fitter(self.sample)
 
@@ -124,20 +128,24 @@ class KernelMoments(Moments):
         normals = evenly(positive_int("n", n), ARGUMENTS, np.random.default_rng(random_state))
         return [self._with_rest(spectrum) for spectrum in self._fitter.draws(normals)]
 
-    def widths(self, solution):
+    def widths(self, solution, leverages="class"):
         r"""Return the variance of each class along the weights of a solution, in units of the pooled one.
 
         With few rows of a class its covariance is unknown; this one number of it is not. The weights of a saddle point
         have the mean squares :math:`(\hat q\lambda/L + \hat r^2\Delta^2)/(\hat k + \hat x\lambda)^2` along
         the eigenvectors of the covariance. Those of the sample stand for them, with the resolvent of the sample that is
         the same matrix. Of a row that is part of the sample, with leverage h, this resolvent shows :math:`1 - h`, and
-        noise that is the row's own; and the row is a part of the mean of its class. Each row is given the score that it
-        would have by the other rows. (Moments by landmarks know no rows: there a class has one leverage.)
+        noise that is the row's own, which is taken out.
 
         Parameters
         ----------
         solution : Solution
             Of these moments, or of :meth:`mixture`.
+        leverages : {"class", "rows"}
+            Whether all rows of a class are taken to have its mean leverage; or each row is given the score that it
+            would have by the other rows. The second is free of bias where one covariance is a multiple of the other,
+            also where leverages go with scores; the first is the more stable one where a few rows have leverages next
+            to 1, as on real tables, or covariances differ in shape. Moments by landmarks know classes only.
 
         Returns
         -------
@@ -146,6 +154,9 @@ class KernelMoments(Moments):
         """
         if np.ndim(solution.b):
             raise ValueError(f"solution must be of one point, got shape {np.shape(solution.b)}")
+        by_rows = one_of("leverages", leverages, ("class", "rows")) == "rows"
+        if by_rows and self._rows is None:
+            raise ValueError("leverages must be 'class' for moments by landmarks, which know no rows")
         if solution.phase == "COLLAPSED" or not solution.converged:
             return 1.0, 1.0
         x_hat, q_hat, s = solution.x_hat, solution.q_hat, self.sample
@@ -156,7 +167,7 @@ class KernelMoments(Moments):
         z = seen_at(s, solution.k_hat / x_hat) if x_hat > 1e-12 * solution.k_hat else np.inf
         resolvent = 1.0 / (1.0 + s.values / z)  # times z
         pull = q_hat / self.L, solution.r_hat
-        pos, neg = self._of_means(resolvent, z, *pull) if self._rows is None else self._of_rows(resolvent, z, *pull)
+        pos, neg = (self._of_rows if by_rows else self._of_means)(resolvent, z, *pull)
         if not (pos > 0.0 and neg > 0.0):  # leverages next to 1 leave nothing but rounding
             return 1.0, 1.0
         pooled = ((s.n_pos - 1) * pos + (s.n_neg - 1) * neg) / nu
@@ -181,9 +192,8 @@ class KernelMoments(Moments):
         """
         s, (left, member) = self.sample, self._rows
         nu = s.n_pos + s.n_neg - 2
-        squared = left**2
-        lever = squared @ (s.values * resolvent)  # h z
-        own = squared @ (s.values**2 * resolvent**2)  # cᵀRĈRc/ν
+        seen = s.values * resolvent
+        lever, own = (self._squared @ np.stack([seen, seen**2], axis=1)).T  # h z, and cᵀRĈRc/ν
         along = left @ (np.sqrt(nu * s.values) * s.shift * resolvent)
         for sign, n, rows in ((1.0, s.n_pos, member), (-1.0, s.n_neg, ~member)):
             kappa = n / (n - 1)

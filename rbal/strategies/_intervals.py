@@ -4,12 +4,17 @@ The theory takes scores for Gaussian. How wrong that is on the data at hand, one
 that of least squares, whose scores of left-out rows are known in closed form. With the dual coefficients
 :math:`\alpha` and the inverse :math:`M` of its linear system, row i has the score :math:`y_i - \alpha_i/M_{ii}` by the
 machine that was not given row i.
+
+The rule was fixed on synthetic classes (heavy tails, skewed and binary columns, clusters, crosses, rings, unequal
+widths, Gaussian ones; 300 and 600 rows, three values of C, with and without class weights): with the noise of the
+sample alone intervals of 90 % held 0.71 of what was trained, with the error of least squares as it is found 0.90. No
+factor was needed.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 from scipy.special import ndtri
 
 from .._support.validation import number, one_of, positive_int, real_array
@@ -21,7 +26,7 @@ from ._records import REMEDIES
 from ._widths import own_widths
 
 RIDGES = np.array([10.0**-0.5, 1.0, 10.0**0.5])  # in units of 1/C: machines of least squares that are looked at
-FACTOR = 1.5  # of their error, by which that of support vector machines was covered on synthetic classes
+LEVERAGES = "rows"  # widths that have no bias of their own
 LEAST, MOST = 0.25, 4.0  # factors between two distances of the classes
 
 
@@ -89,11 +94,11 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
     C, level = number("C", C, 0.0, open_low=True), number("level", level, 0.0, 1.0, open_low=True)
     score, _ = scored(metric, member.mean() if phi_pos is None else number("phi_pos", phi_pos, 0.0, 1.0))
     if model_error is None:
-        model_error = FACTOR * theory_error(moments, K, member, C, remedy)
+        model_error = theory_error(moments, K, member, C, remedy)
     else:
         number("model_error", model_error, 0.0)
     sizes, options = _design(moments, C, remedy)
-    value = float(score(own_widths(moments, *sizes, **options).metrics))
+    value = float(score(own_widths(moments, *sizes, leverages=LEVERAGES, **options).metrics))
     one = float(score(solve(moments, *sizes, model="svm", **options).metrics))
     spectra = apart(moments.draws(positive_int("draws", draws), random_state), model_error, random_state)
     others = [score(solve(s, *sizes, model="svm", **options).metrics) for s in spectra]
@@ -101,9 +106,15 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
 
 
 def ends(value, one, others, level):
-    """Return both ends: quantiles of predictions with one covariance, moved by what widths change of ``one``."""
+    """Return both ends: quantiles of predictions with one covariance, moved by what widths change of ``one``.
+
+    What is between 0 and 1 for all draws, as rates are, stays there.
+    """
     low, high = np.nanquantile(others, (0.5 - 0.5 * level, 0.5 + 0.5 * level))
-    return float(value + min(low - one, 0.0)), float(value + max(high - one, 0.0))
+    low, high = value + min(low - one, 0.0), value + max(high - one, 0.0)
+    if 0.0 <= np.nanmin([value, one, *others]) and np.nanmax([value, one, *others]) <= 1.0:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return float(low), float(high)
 
 
 def apart(spectra, error, random_state):
@@ -137,7 +148,8 @@ def theory_error(moments, K, member, C, remedy):
     for factor in RIDGES:
         scores = left_out(K, np.where(member, 1.0, -1.0), C / factor, weight)
         found = _distance(_smoothed(scores[member] > 0.0), _smoothed(scores[~member] < 0.0))
-        wide = own_widths(moments, *sizes, loss="square", **options | {"lam": factor * options["lam"]}).metrics
+        ridge = options | {"lam": factor * options["lam"], "leverages": LEVERAGES}
+        wide = own_widths(moments, *sizes, loss="square", **ridge).metrics
         off.append(np.log(found / _distance(wide.tpr(), wide.tnr())))
     return float(np.sqrt(np.mean(np.square(np.clip(off, np.log(LEAST), np.log(MOST))))))
 
@@ -158,10 +170,12 @@ def left_out(K, y, C, weight):
     -------
     (n,) array
     """
-    n = len(y)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()  # a bias is free, and products are better known
-    factor = cho_factor(centred + np.diag(0.5 / (C * weight)))
-    inverse = cho_solve(factor, np.eye(n))
+    factor, fault = lapack.dpotrf(centred + np.diag(0.5 / (C * weight)), lower=1)
+    inverse, more = lapack.dpotri(factor, lower=1)
+    if fault or more:
+        raise ValueError(f"K must have no negative eigenvalues, got some that a ridge of {0.5 / C:g} does not cover")
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
     ones = inverse.sum(axis=1)
     total = ones.sum()
     dual = inverse @ y - ones * (ones @ y) / total

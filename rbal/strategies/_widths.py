@@ -7,7 +7,7 @@ from ..saddle import solve
 ROUNDS = 4
 
 
-def own_widths(moments, alpha_pos, alpha_neg, *, lam, rounds=ROUNDS, **options):
+def own_widths(moments, alpha_pos, alpha_neg, *, lam, rounds=ROUNDS, leverages="class", **options):
     """Return the order parameters of a kernel machine, with a width of its own for each class.
 
     The theory for one covariance says along which directions the weights lie. The variance of each class along them is
@@ -24,6 +24,8 @@ def own_widths(moments, alpha_pos, alpha_neg, *, lam, rounds=ROUNDS, **options):
         Ridge, as ``moments.ridge(C)`` returns it.
     rounds : int
         How often the widths are measured.
+    leverages : {"class", "rows"}
+        How it is allowed for that they are measured on training rows, as in :meth:`rbal.moments.KernelMoments.widths`.
     **options
         Passed on to :func:`rbal.solve`: loss, weight_pos, weight_neg, kappa, fit_bias, tol, max_iter.
 
@@ -46,6 +48,6 @@ def own_widths(moments, alpha_pos, alpha_neg, *, lam, rounds=ROUNDS, **options):
         raise TypeError(f"moments must be KernelMoments, got {type(moments).__name__}")
     sol = solve(moments.mixture(), alpha_pos, alpha_neg, model="svm", lam=lam, **options)
     for _ in range(positive_int("rounds", rounds)):
-        widths = moments.widths(sol)
+        widths = moments.widths(sol, leverages)
         sol = solve(moments.mixture(*widths), alpha_pos, alpha_neg, model="svm", lam=lam, **options)
     return sol

@@ -201,28 +201,39 @@ def test_least_squares_of_many_rows_is_fishers_direction():
     assert sol.b == pytest.approx((2 * phi - 1) * (0.5 * r - 1.0), rel=1e-5)
 
 
-def test_random_features_at_a_fixed_ratio():
-    """Rectified random features of Gaussian rows, two for each column: trained, and predicted from Gram matrices."""
-    D, p, n_pos, n_neg = 60, 120, 60, 180
-    rng = np.random.default_rng(9)
-    W = rng.normal(size=(D, p)) / np.sqrt(D)
+@pytest.mark.parametrize("ratio", [0.25, 0.5, 1.0, 2.0, 4.0])
+def test_random_features_at_a_fixed_ratio(ratio):
+    """Rectified random features of Gaussian rows, p of them for n rows: trained, known moments and Gram matrices.
 
-    def features(n_pos, n_neg):
-        X = rng.normal(size=(n_pos + n_neg, D))
-        X[:n_pos] += 0.3
-        return np.maximum(X @ W, 0.0), np.repeat([1, -1], [n_pos, n_neg])
+    Three draws of the features, four training sets each. Known moments are those of 12,000 rows. Gaps of both
+    predictions to trained machines are compared with five standard errors, about 0.03: no margin is added.
+    """
+    D, n_pos, n_neg, C = 60, 60, 180, 0.3
+    p, off = int(ratio * 240), []
+    for seed in range(3):
+        rng = np.random.default_rng([9, seed])
+        W = rng.normal(size=(D, p)) * np.sqrt(2.0 / (ratio * D))
 
-    F_test, y_test = features(3000, 3000)
-    off = []
-    for _ in range(12):
-        F, y = features(n_pos, n_neg)
-        K, K_test = F @ F.T, F_test @ F.T
-        mom = rbal.Moments.from_kernel(K, y)
-        off.append([solved(mom, 0.3, remedy).metrics.ba() - trained(K, y, K_test, y_test, 0.3, remedy)
-                    for remedy in WEIGHTS])  # fmt: skip
+        def features(n_pos, n_neg, rng=rng, W=W):
+            X = rng.normal(size=(n_pos + n_neg, D))
+            X[:n_pos] += 0.3
+            return np.maximum(X @ W, 0.0), np.repeat([1, -1], [n_pos, n_neg])
+
+        F, _ = features(6000, 6000)
+        cov = (n_pos * np.cov(F[:6000].T) + n_neg * np.cov(F[6000:].T)) / (n_pos + n_neg)
+        known = rbal.Moments.real(F[:6000].mean(0) - F[6000:].mean(0), np.zeros(p), cov).debiased(6000, 6000)
+        own = WEIGHTS["class weights"](n_pos, n_neg)
+        exact = rbal.solve(known, n_pos / p, n_neg / p, model="svm", lam=1.0 / (C * p), weight_pos=own[0],
+                           weight_neg=own[1]).metrics.ba()  # fmt: skip
+        F_test, y_test = features(2000, 2000)
+        for _ in range(4):
+            F, y = features(n_pos, n_neg)
+            K = F @ F.T
+            ba = trained(K, y, F_test @ F.T, y_test, C, "class weights")
+            off.append([exact - ba, solved(rbal.Moments.from_kernel(K, y), C, "class weights").metrics.ba() - ba])
     off = np.array(off)
-    error = off.std(axis=0, ddof=1) / np.sqrt(len(off))
-    assert np.all(np.abs(off.mean(axis=0)) < 4.0 * np.hypot(error, 0.005) + 0.01)
+    error = np.hypot(off.std(axis=0, ddof=1) / np.sqrt(len(off)), 0.5 / np.sqrt(3 * 4000))
+    assert np.all(np.abs(off.mean(axis=0)) < 5.0 * error)
 
 
 def test_a_curved_boundary():
@@ -260,7 +271,7 @@ def test_order_parameters_from_held_out_scores():
 
 
 def test_order_parameters_of_a_curved_machine():
-    """With the kernel (x·x')² the weights are a matrix W, and rows of variance s² score s² tr W ± s²√(2 tr W²)."""
+    """With the kernel (x·x')² weights are a matrix W; rows of variance s² have scores s² tr W ± s²√(2 tr W²)."""
     D, wide, n = 12, np.array([1.4, 1.0]), 20_000
     for seed in range(3):
         rng = np.random.default_rng([15, seed])
@@ -284,18 +295,24 @@ def test_order_parameters_of_a_curved_machine():
 
 
 def test_landmarks_stand_for_all_rows():
-    X, y = rows(8, 300, 900, np.random.default_rng(12), shift=0.5)
-    k = bind("rbf", X)
-    full = moments(X, y, k)
-    assert full.missing == 0.0
-    missing = []
-    for landmarks in (150, 500):
-        some = moments(X, y, k, landmarks=landmarks)
-        missing.append(some.missing)
-        a, b = (solved(m, [0.3, 1.0, 10.0], "class weights").metrics.ba() for m in (full, some))
-        assert np.all(np.abs(a - b) < 0.03)
-    assert 0.2 > missing[0] > missing[1] > 0.0
-    assert moments(X, y, k, landmarks=1200).missing == 0.0
+    """What landmarks leave out, and by how much they miss predictions of the whole matrix, falls with their number.
+
+    On 4,000 rows whose boundary is curved as well they were below the whole matrix by up to 0.04, 0.02 and 0.01 with
+    75, 300 and 1,200 landmarks (docstring of rbal.kernels.moments); bounds here are twice that.
+    """
+    off, missing = [], []
+    for seed in (12, 13, 14):
+        X, y = rows(8, 300, 900, np.random.default_rng(seed), shift=0.5)
+        k = bind("rbf", X)
+        told = [moments(X, y, k, landmarks=m, random_state=seed) for m in (1200, 25, 100, 400)]
+        assert told[0].missing == 0.0
+        missing.append([mom.missing for mom in told[1:]])
+        whole, *some = (solved(mom, [0.3, 1.0, 10.0], "class weights").metrics.ba() for mom in told)
+        off.append([np.abs(values - whole).max() for values in some])
+    assert np.all(np.diff(missing, axis=1) < 0.0)
+    off = np.mean(off, axis=0)
+    assert np.all(off < [0.08, 0.04, 0.02])
+    assert off[0] > off[-1]
 
 
 def test_landmarks_keep_the_variance():

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 import rbal
 from rbal.kernels import bind, moments
 from rbal.metrics import evaluate
-from rbal.strategies import REMEDIES
+from rbal.strategies import REMEDIES, own_widths
 
 N_POS, N_NEG = 100, 300
 
@@ -80,26 +80,30 @@ def spiked_moments():
     return rbal.Moments.real(shift, np.zeros(lam.size), lam), lam.size
 
 
-@pytest.mark.parametrize("remedy", ["as is", "class weights"])
-def test_quadratic_labels_of_spiked_covariates(remedy):
-    """Machines with the kernel (x·x')² do what the known spectrum says, and Gram matrices say the same."""
-    rng, C = np.random.default_rng(21), 0.001
-    G = rng.normal(size=(SPIKED, SPIKED))
-    B = G + G.T
-    B -= np.trace(B) / SPIKED * np.eye(SPIKED)
+@pytest.mark.parametrize(("C", "remedy"), [(0.01, "class weights"), (0.001, "as is"), (0.001, "class weights")])
+def test_quadratic_labels_of_spiked_covariates(C, remedy):
+    """Machines with the kernel (x·x')² do what the known spectrum says, and Gram matrices say the same.
+
+    Three quadratic forms, six training sets each; at C = 0.01 all rows are beyond their margin, and weights do nothing.
+    Both gaps are compared with five standard errors, 0.03 to 0.04: no margin is added. (Over 24 sets each that were
+    looked at, machines were off by 0.003 ± 0.006, and Gram matrices by 0.016 ± 0.007.)
+    """
     truth, p = spiked_moments()
-    exact = foreseen(truth, C, remedy, unit=p).metrics.ba()
-    T, y_test = quadratic(rng, 1500, 1500, B)
-    found = []
-    for _ in range(12):
-        X, y = quadratic(rng, N_POS, N_NEG, B)
-        K = (X @ X.T) ** 2
-        told = foreseen(rbal.Moments.from_kernel(K, y), C, remedy).metrics.ba()
-        found.append((told, trained(K, y, (T @ X.T) ** 2, y_test, C, remedy)))
+    exact, found = foreseen(truth, C, remedy, unit=p).metrics.ba(), []
+    for seed in (21, 31, 41):
+        rng = np.random.default_rng(seed)
+        G = rng.normal(size=(SPIKED, SPIKED))
+        B = G + G.T
+        B -= np.trace(B) / SPIKED * np.eye(SPIKED)
+        T, y_test = quadratic(rng, 1500, 1500, B)
+        for _ in range(6):
+            X, y = quadratic(rng, N_POS, N_NEG, B)
+            K = (X @ X.T) ** 2
+            told = foreseen(rbal.Moments.from_kernel(K, y), C, remedy).metrics.ba()
+            found.append((told, trained(K, y, (T @ X.T) ** 2, y_test, C, remedy)))
     found = np.array(found)
-    error = np.hypot(found.std(axis=0, ddof=1) / np.sqrt(len(found)), [0.0, 0.5 / np.sqrt(3000)])
-    # 0.015: what is left at 32 columns of the fourth moments of products, and of a form u that is nearly Gaussian
-    assert np.all(np.abs(found.mean(axis=0) - exact) < 4.0 * error + 0.015)
+    of_sets, of_tests = found.std(axis=0, ddof=1) / np.sqrt(len(found)), np.array([0.0, 0.5 / np.sqrt(3 * 3000)])
+    assert np.all(np.abs(found.mean(axis=0) - exact) < 5.0 * np.hypot(of_sets, of_tests))
 
 
 # ---- curved boundaries
@@ -122,22 +126,35 @@ def rings(rng, n_pos, n_neg, D=20):
 
 @pytest.mark.parametrize("classes", [xor, rings])
 def test_classes_around_one_centre(classes):
-    """Nothing for a linear kernel; for RBF and wide networks as much as is foreseen."""
-    rng = np.random.default_rng(22)
-    T, y_test = classes(rng, 1500, 1500)
-    off = {"rbf": [], "ntk": [], "linear": []}
-    for _ in range(8):
-        X, y = classes(rng, N_POS, N_NEG)
-        for name, gaps in off.items():
-            k = bind(name, X)
-            told = foreseen(moments(X, y, k), 1.0, "class weights").metrics.ba()
-            ba = trained(k(X), y, k(T, X), y_test, 1.0, "class weights")
-            gaps.append((told - ba, told))
-    for name, gaps in off.items():
-        mean, error = np.mean(gaps, axis=0), np.std(gaps, axis=0, ddof=1) / np.sqrt(len(gaps))
-        # clusters are not Gaussian in feature space either, and still less what depends on one radius
-        assert abs(mean[0]) < 4.0 * error[0] + 0.03
-        assert (mean[1] > 0.7) == (name != "linear")
+    """Nothing for a linear kernel; for RBF and wide networks as much as is foreseen.
+
+    Three test sets, four training sets each; gaps are compared with five standard errors, about 0.035. Of rings the
+    outer one is wider by a factor in all directions, and is foreseen with a width for each class. Those of XOR are of
+    one size and two shapes: one covariance is right to 0.01, also with 1,200 rows, and widths are 0.04 too low.
+    """
+    found = {"rbf": [], "ntk": [], "linear": []}
+    for seed in (22, 32, 42):
+        rng = np.random.default_rng(seed)
+        T, y_test = classes(rng, 1500, 1500)
+        for _ in range(4):
+            X, y = classes(rng, N_POS, N_NEG)
+            for name, rows in found.items():
+                k = bind(name, X)
+                mom, design = moments(X, y, k), REMEDIES["class weights"].design(N_POS, N_NEG)
+                weights = {"weight_pos": design.weight_pos, "weight_neg": design.weight_neg}
+                told = one = foreseen(mom, 1.0, "class weights")
+                if classes is rings:
+                    told = own_widths(
+                        mom, mom.alpha_pos, mom.alpha_neg, lam=mom.ridge(1.0), leverages="rows", **weights
+                    )
+                ba = trained(k(X), y, k(T, X), y_test, 1.0, "class weights")
+                rows.append((told.metrics.ba() - ba, one.metrics.ba() - ba, told.metrics.ba()))
+    for name, rows in found.items():
+        mean, error = np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1) / np.sqrt(len(rows))
+        assert abs(mean[0]) < 5.0 * np.hypot(error[0], 0.5 / np.sqrt(3 * 3000))
+        assert (mean[2] > 0.7) == (name != "linear")
+        if classes is rings and name == "ntk":  # features of the outer ring are longer: one covariance is 0.04 too high
+            assert mean[1] > mean[0] + 0.015
 
 
 # ---- least squares in high dimension, in closed form

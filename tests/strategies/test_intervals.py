@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 import rbal
 from rbal import kernels
+from rbal.metrics import evaluate
 from rbal.strategies import _intervals, interval, own_widths
 
 
@@ -50,13 +52,12 @@ def test_the_parts_of_an_interval():
     X, y = skewed(np.random.default_rng(3), 40, 120)
     K = kernels.bind("rbf", X)(X)
     mom = rbal.Moments.from_kernel(K, y)
-    wide = own_widths(mom, mom.alpha_pos, mom.alpha_neg, lam=mom.ridge(1.0), weight_pos=2.0, weight_neg=2.0 / 3.0)
+    weights = {"weight_pos": 2.0, "weight_neg": 2.0 / 3.0}
+    wide = own_widths(mom, mom.alpha_pos, mom.alpha_neg, lam=mom.ridge(1.0), leverages="rows", **weights)
     plain = interval(K, y, 1.0, draws=32, model_error=0.0)
     whole = interval(K, y, 1.0, draws=32)
     assert plain.value == whole.value == pytest.approx(wide.metrics.ba(), abs=1e-9)
-    assert whole.model_error == pytest.approx(
-        _intervals.FACTOR * _intervals.theory_error(mom, K, y > 0, 1.0, "class weights")
-    )
+    assert whole.model_error == pytest.approx(_intervals.theory_error(mom, K, y > 0, 1.0, "class weights"))
     assert whole.model_error > 0.0
     wider = interval(K, y, 1.0, draws=32, model_error=0.5)
     assert wider.low < plain.low <= plain.value <= plain.high < wider.high
@@ -65,6 +66,13 @@ def test_the_parts_of_an_interval():
     assert narrow.high < wider.high
     assert interval(K, y, 1.0, "as is", "tpr", draws=8, model_error=0.1).value < plain.value
     assert interval(K, y, 1.0, "undersampling", draws=8).low < interval(K, y, 1.0, "undersampling", draws=8).high
+
+
+def test_ends_are_moved_and_rates_stay_rates():
+    others = np.linspace(0.6, 0.9, 31)
+    assert _intervals.ends(0.8, 0.75, others, 0.8) == pytest.approx((0.68, 0.92))
+    assert _intervals.ends(0.98, 0.75, others, 0.8) == pytest.approx((0.86, 1.0))
+    assert _intervals.ends(-2.0, -1.0, -others, 0.8) == pytest.approx((-2.0, -1.63))  # a cost
 
 
 def test_bad_input():
@@ -84,3 +92,32 @@ def test_bad_input():
             interval(K, y, **options)
     with pytest.raises(ValueError, match="K must be square"):
         interval(K[:5], y)
+
+
+def crossed(rng, n_pos, n_neg, D=12):
+    """Two clusters for each class, on two axes."""
+    y = np.repeat([1, -1], [n_pos, n_neg])
+    X, side = rng.normal(size=(y.size, D)), rng.choice([-2.2, 2.2], size=y.size)
+    X[np.arange(y.size), np.where(y > 0, 0, 1)] += side
+    return X, y
+
+
+@pytest.mark.slow
+def test_intervals_hold_what_is_trained_on_classes_that_are_not_gaussian():
+    """Of 24 intervals of 90 % at least 16, four standard errors below; and more than with the noise of the sample."""
+    plain, whole = [], []
+    for classes in (skewed, crossed):
+        rng = np.random.default_rng(5)
+        T, y_test = classes(rng, 1000, 1000)
+        for _ in range(6):
+            X, y = classes(rng, 60, 240)
+            k = kernels.bind("rbf", X)
+            K, K_test = k(X), k(T, X)
+            for C in (1.0, 10.0):
+                scores = SVC(kernel="precomputed", C=C, class_weight="balanced").fit(K, y).decision_function(K_test)
+                ba = evaluate(scores, y_test, names=["ba"])["ba"]
+                for held, error in ((plain, 0.0), (whole, None)):
+                    told = interval(K, y, C, draws=32, model_error=error)
+                    held.append(told.low <= ba <= told.high)
+    assert np.sum(whole) >= 16
+    assert np.sum(whole) > np.sum(plain)

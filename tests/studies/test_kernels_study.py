@@ -39,6 +39,26 @@ def test_errors_are_of_means_over_folds():
     np.testing.assert_allclose(found[["size", "bias", "tables", "held"]], [0.095, 0.095, 2, 0.5], atol=1e-12)
 
 
+def test_coverage_is_of_means_over_folds():
+    rows = [(name, fold, 1.0, "as is", 0.5, 0.6, ba) for name, bas in (("a", (0.5, 0.6)), ("b", (0.8, 0.82)))
+            for fold, ba in enumerate(bas)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["table", "fold", "C", "remedy", "low", "high", "trained"])
+    intervals = table[table.fold == 0].drop(columns="trained").assign(high=0.9)
+    found = _kernels.coverage(table, intervals).loc[1.0, "as is"]
+    np.testing.assert_allclose(found[["sample", "both", "length", "longer"]], [0.5, 1.0, 0.1, 0.4])
+
+
+def test_intervals_with_the_error_of_the_theory(table):
+    """One for each table and setting, on its first fold, and they are longer than those of the sample."""
+    intervals = studies.stored("kernel_intervals")
+    assert list(intervals.columns) == _kernels.BELIEVED
+    assert set(intervals.table) == set(table.table)
+    assert len(intervals) == table.table.nunique() * len(_kernels.SETTINGS)
+    found = _kernels.coverage(table, intervals)
+    assert (found["both"] >= found["sample"]).all()
+    assert (found["longer"] > found["length"]).all()
+
+
 @pytest.fixture
 def small(monkeypatch):
     """One table of two Gaussian classes, in place of those that must be fetched."""
@@ -64,6 +84,13 @@ def test_a_run_goes_on_where_it_stopped(small, tmp_path, monkeypatch, capsys):
     close = table[table.C == 1.0]
     assert (close.predicted - close.trained).abs().max() < 0.1
     assert (close.widened - close.predicted).abs().max() < 0.05
+    more = studies.stored("kernel_intervals", tmp_path / "out")
+    assert list(more.columns) == _kernels.BELIEVED
+    assert len(more) == len(_kernels.SETTINGS)
+    first = table[table.fold == 0].reset_index(drop=True)
+    assert (more.value - first.widened).abs().max() < 0.1  # other widths
+    assert ((more.low <= more.value) & (more.value <= more.high)).all()
+    assert (more.high - more.low > 0.99 * (first.high - first.low)).mean() > 0.8
     monkeypatch.setattr(_kernels, "SVC", None)  # nothing is trained again
     _kernels.run(["some"], tmp_path / "store", tmp_path / "out")
     assert "class weights" in capsys.readouterr().out
