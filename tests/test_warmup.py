@@ -57,7 +57,8 @@ def test_steps_wait_for_what_they_need():
 
 
 def test_only_some_steps():
-    assert [step.name for step in warmup.chosen(["advice"])] == ["solver", "sweeps", "phases", "losses", "advice"]
+    needed = ["solver", "sweeps", "phases", "losses", "mixtures", "advice"]
+    assert [step.name for step in warmup.chosen(["advice"])] == needed
     with pytest.raises(ValueError, match=r"only must be one of 'perceptron', .*, got 'everything'"):
         warmup.chosen(["everything"])
 

@@ -403,6 +403,22 @@ def test_probabilities_are_honest_and_labels_as_recommended(best, labels):
     assert rare.mean() < 0.6 * p.mean()
 
 
+def test_weights_and_names_reach_the_classifier():
+    X, y = gaussian(60, 200, 8)
+    frame, weight = pd.DataFrame(X, columns=list("abcdefgh")), np.where(y, 3.0, 1.0)
+    advice = rbal.advise(frame, y, C=0.1, **QUICK)
+    advice.best = ("as is", "trained")
+    plain = advice.pipeline(probabilities=True).fit(frame, y)
+    weighed = advice.pipeline(probabilities=True).fit(frame, y, sample_weight=weight)
+    coded = plain.estimator_.estimator_[0].transform(frame)
+    twin = SVC(kernel="linear", C=0.1).fit(coded, y, sample_weight=weight)
+    scores = weighed.decision_function(frame)
+    np.testing.assert_allclose(scores, twin.decision_function(coded), atol=1e-2)
+    assert np.abs(scores - plain.decision_function(frame)).max() > 0.1
+    for model in (plain, advice.pipeline().fit(frame, y)):
+        assert list(model.feature_names_in_) == list(frame.columns)
+
+
 def test_probabilities_of_a_kernel_are_refused():
     advice = rbal.advise(*rings(300), kernel="rbf", **FIXED)
     with pytest.raises(ValueError, match="probabilities must be False for an RBF kernel"):
