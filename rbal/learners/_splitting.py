@@ -3,13 +3,13 @@ r"""A splitting (ADMM) with the margins as the split variable: a quick guess of 
 Its weight step is a least-squares problem on a sphere, :math:`(G + \mu) a = h` with the centred Gram matrix G and the
 norm of a prescribed. The shift :math:`\mu` settles down with the rest. So it is found by Newton's method, with a
 factorisation in each step, only now and then, and corrected to first order in between. Most is in single precision: a
-guess needs no more digits, and most of the time goes into reading the samples.
+guess needs no more digits, and most of the time goes into reading the samples. BLAS does that, so nothing is compiled.
 """
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
-from ._faces import dot, free_part, jit, length, scale
+from ._faces import free_part, length
 
 BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
@@ -27,13 +27,6 @@ LARGE = 200  # weights from which on factorisations take most of the time
 POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
-LABEL, MARGIN, LOSS = range(
-    3
-)  # rows of what is known of the samples, (3, n): the last is how far the loss moves a margin
-SPLIT, DUAL = range(2)  # rows of what changes, (2, n): split margins and their dual variables
-PULL, WEIGHTS, CHANGE = range(3)  # rows of vectors (3, D): right side h of the weight step, its solution a, and -da/dμ
-# norm of the weights, column that no sample changes (-1: none), mean score that weights are to fit, bias, samples short
-RADIUS, SLACK, MIDDLE, BIAS, SHORT = range(5)
 
 
 def split(samples, radius, J, b):
@@ -47,8 +40,8 @@ def split(samples, radius, J, b):
         before = on
         state.factorise()
         state.run(BLOCK)
-        on = state.table[SPLIT] == state.known[MARGIN]
-        if not state.numbers[SHORT]:
+        on = state.split == state.kappa
+        if not state.short:
             break
         # What is left costs the descent one step a sample. After one block it may not have begun to show.
         if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or not state.convex):
@@ -64,31 +57,63 @@ class Splitting:
 
     def __init__(self, samples, radius, J, b):
         X, y, pulls, kappa = samples
-        self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
-        self.Z = np.subtract(X, self.mean, out=np.empty(X.shape, f32), casting="same_kind")
-        self.gram, self.upper = self.Z.T @ self.Z, None
+        n, D = X.shape
+        self.mean, self.mu, self.upper, self.radius, c = X.mean(axis=0), None, None, radius, y * pulls
+        # Samples from their mean times their labels, and the labels: what the mean score adds to all margins.
+        self.Z = np.empty((n, D + 1), f32)
+        np.multiply(np.subtract(X, self.mean), y[:, None], out=self.Z[:, :D], casting="same_kind")
+        self.Z[:, D] = y
+        self.gram = (self.Z.T @ self.Z)[:D, :D].copy()
         # Large problems count as convex as long as the shift, which becomes the multiplier, stays well above zero.
-        self.convex = len(J) >= LARGE
+        self.convex = D >= LARGE
         spread = np.diag(self.gram).astype(float)
         self.least = LEAST * max(spread.mean(), 1e-300)
-        slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
-        self.known = np.stack([y, kappa, c / c.mean()]).astype(f32)
-        self.table = np.zeros((2, len(y)), f32)
-        self.table[SPLIT] = np.maximum(y * (X @ J - b), kappa)
-        target = self.known[LABEL] * self.table[SPLIT]
-        self.vectors, self.factor = np.zeros((3, len(J)), f32), None
-        self.vectors[PULL] = target @ self.Z
-        self.numbers = np.array([radius, slack, target.mean(dtype=float), 0.0, 1.0])
+        # the column that no sample changes (-1: none)
+        self.slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
+        self.kappa, self.loss = kappa.astype(f32), (c / c.mean()).astype(f32)  # how far the loss moves a margin
+        self.split = np.maximum(y * (X @ J - b), kappa).astype(f32)
+        self.moved = self.split.copy()  # split margins and their dual variables together
+        self.pull = self.split @ self.Z  # right side h of the weight step, and what the mean score is to fit
+        self.a = np.zeros(D + 1, f32)  # its solution, and the mean score
+        self.short = 1  # samples short of their margins
 
     def weights(self):
         """Return weights (D,) and bias."""
-        J = self.vectors[WEIGHTS].astype(float)
-        J *= self.numbers[RADIUS] / length(J)
-        return J, float(self.mean @ J + self.numbers[BIAS])
+        J = self.a[:-1].astype(float)
+        J *= self.radius / length(J)
+        return J, float(self.mean @ J - self.a[-1])
 
     def run(self, steps):
-        """Make steps of ADMM."""
-        splitting(self.Z, self.known, self.table, self.vectors, self.factor, self.numbers, steps)
+        """Make steps of ADMM: weights fit the split margins, which then lower the loss."""
+        moved, split = self.moved, self.split
+        for _ in range(steps):
+            self.fit_weights()
+            margins = self.Z @ self.a
+            moved += RELAXED * (margins - split)
+            np.minimum(moved + self.loss, self.kappa, out=split)
+            np.maximum(moved, split, out=split)
+            self.pull = (split + split - moved) @ self.Z
+        self.short = np.count_nonzero(margins < self.kappa)
+
+    def fit_weights(self):
+        """Make the weight step with the factor that there is, and correct the shift μ to first order."""
+        a, radius = self.quick_solve(self.pull[:-1]), self.radius
+        norm = length(a)
+        if self.slack >= 0 and norm <= radius:
+            a[self.slack] = np.sqrt(radius * radius - norm * norm)
+        elif norm > 0.0:
+            if abs(norm / radius - 1.0) > CLOSE:
+                change = self.quick_solve(a)  # -da/dμ
+                a -= f32(norm * norm / float(a @ change) * (norm / radius - 1.0)) * change
+                norm = length(a)
+            a *= f32(radius / norm)
+        self.a[:-1], self.a[-1] = a, self.pull[-1] / len(self.Z)
+
+    def quick_solve(self, v):
+        """Return (G + μ)⁻¹ v (D,) in single precision."""
+        if len(v) < LARGE:
+            return blas.ssymv(1.0, self.factor, v)
+        return blas.strsv(self.factor, blas.strsv(self.factor, v, trans=1))
 
     def factorise(self, close=CLOSE, rough=ROUGH):
         """Factorise G + μ for the shift μ at which the solution of the weight step has the right norm.
@@ -99,8 +124,8 @@ class Splitting:
         The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex: there is one minimum
         then, and the descent finds it from any guess.
         """
-        h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
-        low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
+        h, radius = self.pull[:-1].astype(float), self.radius
+        low = floor = self.least if self.slack >= 0 else -np.inf
         if self.convex and self.mu is not None:
             low = floor = max(floor, self.mu / FALL)
         high = max(length(h) / radius, 2.0 * self.least)
@@ -123,7 +148,8 @@ class Splitting:
             if abs(new - mu) <= 1e-6 * abs(mu):
                 break
             mu = new
-        self.factor = np.asarray(self.upper.T, f32)
+        # to invert a small matrix once takes less time than to solve with its factor in each step
+        self.factor = np.asarray(self.upper if len(h) >= LARGE else lapack.dpotri(self.upper)[0], f32)
         self.convex &= self.mu > WELL * self.least
 
     def cholesky(self, mu, kind):
@@ -146,7 +172,7 @@ class Splitting:
         factorisation of a large matrix. What is outside of it adds to the norm, so that this shift is too small, if
         anything; so is one of Newton's method.
         """
-        h, radius, least = self.vectors[PULL], self.numbers[RADIUS], WELL * self.least
+        h, radius, least = self.pull[:-1], self.radius, WELL * self.least
         if not (self.convex and high > least):
             return otherwise
         n = POWERS if self.upper is None else INVERSES
@@ -164,59 +190,3 @@ class Splitting:
     def solve(self, v):
         """Return (G + μ)⁻¹ v for the shift that G is factorised with."""
         return (lapack.spotrs if self.upper.dtype == f32 else lapack.dpotrs)(self.upper, v)[0]
-
-
-@jit
-def splitting(Z, known, table, vectors, factor, numbers, steps):
-    """Make steps of ADMM in place: weights fit the split margins, which then lower the loss."""
-    h, a = vectors[PULL], vectors[WEIGHTS]
-    for _ in range(steps):
-        fit_weights(vectors, factor, numbers)
-        bias, short, total = f32(-numbers[MIDDLE]), 0, 0.0
-        scale(h, f32(0.0))
-        for i in range(Z.shape[0]):
-            row, score = Z[i], f32(0.0)
-            for j in range(row.shape[0]):
-                score += row[j] * a[j]
-            margin = known[LABEL, i] * (score - bias)
-            moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, i] + table[DUAL, i]
-            u = max(moved, min(moved + known[LOSS, i], known[MARGIN, i]))
-            table[SPLIT, i], table[DUAL, i] = u, moved - u
-            short += margin < known[MARGIN, i]
-            target = known[LABEL, i] * (u - table[DUAL, i])
-            total += target
-            for j in range(row.shape[0]):
-                h[j] += target * row[j]
-        numbers[BIAS], numbers[SHORT], numbers[MIDDLE] = -numbers[MIDDLE], short, total / Z.shape[0]
-
-
-@jit
-def fit_weights(vectors, factor, numbers):
-    """Make the weight step with the factor that there is, and correct the shift μ to first order."""
-    a, change, radius = vectors[WEIGHTS], vectors[CHANGE], numbers[RADIUS]
-    solve(factor, vectors[PULL], a)
-    norm = np.sqrt(dot(a, a))
-    if numbers[SLACK] >= 0 and norm <= radius:
-        a[int(numbers[SLACK])] = np.sqrt(radius * radius - norm * norm)
-    elif norm > 0.0:
-        if abs(norm / radius - 1.0) > CLOSE:
-            solve(factor, a, change)
-            shift = f32(norm * norm / dot(a, change) * (norm / radius - 1.0))
-            for j in range(a.shape[0]):
-                a[j] -= shift * change[j]
-            norm = np.sqrt(dot(a, a))
-        scale(a, f32(radius / norm))
-
-
-@jit
-def solve(factor, right, out):
-    """Solve (factor factorᵀ) out = right for a lower triangle (D, D)."""
-    for i in range(out.shape[0]):
-        total = right[i]
-        for j in range(i):
-            total -= factor[i, j] * out[j]
-        out[i] = total / factor[i, i]
-    for i in range(out.shape[0] - 1, -1, -1):
-        out[i] /= factor[i, i]
-        for j in range(i):
-            out[j] -= out[i] * factor[i, j]
