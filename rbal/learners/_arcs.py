@@ -4,6 +4,8 @@ The weights move as J + free (cos θ - 1) + turn sin θ, where the turn is ortho
 angle is told by t = tan(θ/2).
 """
 
+import math
+
 import numpy as np
 
 from ._faces import FREE, PARTS, PULL, TURN, add, dot, jit
@@ -17,8 +19,8 @@ FAR = 1e100  # beyond it an arc has come to its end, θ = π
 LABEL, PULLS, MARGIN, GAP, ALONG, ACROSS, WHERE = range(7)
 AT, WHO = range(2)  # rows of a heap of crossings, (2, 2n)
 # bias, summed pull of the samples below, gap that is rounding, multiplier, first reach of an arc, norm of the weights
-# and of the pulls of all samples, and pull of the first sample on the face
-BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS, NORM, LEAD = range(8)
+# and of the pulls of all samples, pulls of the first sample on the face and of the one furthest outside its range
+BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS, NORM, LEAD, WORST = range(9)
 
 
 @jit
@@ -37,15 +39,16 @@ def directions(rows, n, D, k):
     for i in range(n + k, n + D):  # what cancels does so before: the turn stays among these rows to rounding
         add(rows, turn, dot(rows, i, rest), i)
     add(rows, turn, -dot(rows, turn, free) / square, free)
-    strength, size = np.sqrt(dot(rows, turn, turn)), np.sqrt(square)
+    strength, size = math.sqrt(dot(rows, turn, turn)), math.sqrt(square)
+    factor = size / strength if strength > 0.0 else 0.0
     for j in range(rows.shape[1]):
-        rows[turn, j] *= size / strength
+        rows[turn, j] *= factor
     return size, multiplier, strength
 
 
 @jit
 def spread(rows, columns, table, free, lead):
-    """Write the scores of the free part of the weights and of its turn, the next row, less those of the sample ``lead``.
+    """Write the scores of the free part of the weights and of its turn, the next row, less those of a sample ``lead``.
 
     It is the one that holds the bias (-1: none does). Its own scores are returned.
     """
@@ -81,27 +84,27 @@ def sift(heap, i, n):
 
 @jit
 def gather(table, heap, low, cap, tie):
-    """Put where samples meet their margins, beyond ``low`` and up to ``cap``, on the heap, and return how many there are.
+    """Put where samples meet their margins, beyond ``low`` and up to ``cap``, on the heap; return how many there are.
 
     These are roots t of gap + along (cos θ - 1) + across sin θ = 0, at most two a sample. A sample that stands on its
     margin, up to a tie, without being held there crosses at once where it moves to the other side.
     """
-    n = 0
+    n = table.shape[0] - table.shape[0]  # a literal 0 would have functions compiled a second time
     for i in range(table.shape[1]):
         gap, turn, below = table[GAP, i], table[ACROSS, i], table[WHERE, i] == BELOW
         a = gap - 2.0 * table[ALONG, i]  # a t² + 2 across t + gap = 0
+        off, first, second = abs(gap), np.inf, np.inf
         # most samples are so far away that up to the cap nothing makes up for their gap
-        if table[WHERE, i] == ON or abs(gap) > max(tie, cap * (2.0 * abs(turn) + cap * abs(a))):
+        if table[WHERE, i] == ON or (off > tie and off > cap * (2.0 * abs(turn) + cap * abs(a))):
             continue
-        first = second = np.inf
         disc = turn * turn - a * gap
-        if abs(gap) <= tie:
+        if off <= tie:
             if (table[LABEL, i] * turn > 0.0) == below:
                 first = 1e-16
             if a * turn < 0.0:
                 second = -2.0 * turn / a
         elif disc > 0.0:
-            w = -(turn + np.copysign(np.sqrt(disc), turn))
+            w = -(turn + math.copysign(math.sqrt(disc), turn))
             if a * w > 0.0:
                 first = w / a
             if gap * w > 0.0:
@@ -124,8 +127,8 @@ def first_stop(rows, table, heap, numbers, force, cosine, sine):
     the row ``force`` with them. Crossings are gathered up to a reach first, and further only where the loss still falls
     there.
     """
-    lowest, passed = -sine / (np.sqrt(sine * sine + cosine * cosine) - cosine), 0
-    low, cap = 0.0, min(lowest, numbers[REACH])
+    lowest, passed = -sine / (math.sqrt(sine * sine + cosine * cosine) - cosine), 0
+    low, cap = 0.0, lowest if lowest < numbers[REACH] else numbers[REACH]
     for _ in range(WIDENINGS):
         for left in range(gather(table, heap, low, cap, numbers[ROUNDING]) - 1, -1, -1):
             t, sample = heap[AT, 0], int(heap[WHO, 0])
@@ -145,11 +148,11 @@ def first_stop(rows, table, heap, numbers, force, cosine, sine):
             sine -= change * table[ACROSS, sample]
             if sine * (1.0 - t * t) - cosine * 2.0 * t >= 0.0:  # 1 + t² times the slope
                 return t, sample, passed
-            room = np.sqrt(sine * sine + cosine * cosine) - cosine
+            room = math.sqrt(sine * sine + cosine * cosine) - cosine
             lowest = -sine / room if sine < 0.0 and room > 0.0 else np.inf
         if lowest <= cap:
             return lowest, -1, passed
         if cap >= FAR:
             break
-        low, cap = cap, min(lowest, 8.0 * cap)
+        low, cap = cap, lowest if lowest < 8.0 * cap else 8.0 * cap
     return np.inf, -1, passed

@@ -8,6 +8,7 @@ Few samples come near their margins. The others stay on their sides in the first
 a constant; where one of them has moved to the other side after all, the descent goes on with more samples.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from ._arcs import (
     REACH,
     ROUNDING,
     WHERE,
+    WORST,
     directions,
     first_stop,
     spread,
@@ -72,7 +74,7 @@ class State(NamedTuple):
     table: np.ndarray  # (7, n) rows LABEL … WHERE
     heap: np.ndarray  # (2, 2n)
     on: np.ndarray  # (D + 1,) the face
-    numbers: np.ndarray  # (8,) entries BIAS … LEAD
+    numbers: np.ndarray  # (9,) entries BIAS … WORST
     counts: np.ndarray  # (3,) entries HELD … STEPS
 
     @property
@@ -168,7 +170,7 @@ def begin(samples, J, b, start):
         lead = face.on[0]
         J, b = landed, samples.X[lead] @ landed - samples.y[lead] * samples.kappa[lead]
     face.vectors[WEIGHTS] = J
-    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, length(samples.pulls), 0.0])
+    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, length(samples.pulls), 0.0, 0.0])
     return face, numbers, np.array([0 if landed is None else m, 0, 0])
 
 
@@ -237,7 +239,7 @@ def advance(state, stop):
             rows[pull, j] = rows[force, j]
         if counts[HELD] > 0:
             add(rows, pull, -numbers[BALANCE], on[0])
-        size, multiplier, strength = directions(rows, n, D, max(counts[HELD] - 1, 0))
+        size, multiplier, strength = directions(rows, n, D, counts[HELD] - 1 if counts[HELD] > 0 else counts[HELD])
         numbers[MULTIPLIER] = multiplier
         if counts[HELD] < D and size > 1e-9 * numbers[RADIUS] and strength > 1e-11 * norm:
             passed = follow(state, -multiplier * size * size, -strength * size)
@@ -266,7 +268,15 @@ def follow(state, cosine, sine):
     cos, sin = -1.0, 0.0
     if t < np.inf:
         cos, sin = 2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)
-    turned(rows, vectors, cos, sin, numbers[RADIUS] if m == 0 else 0.0)
+    for j in range(rows.shape[1]):
+        moved = cos * rows[free, j] + sin * rows[free + 1, j]
+        rows[vectors, j] += moved - rows[free, j]
+        rows[free, j] = moved
+    if m == 0:  # the weights are free altogether: keep their norm
+        factor = numbers[RADIUS] / math.sqrt(dot(rows, free, free))
+        for j in range(rows.shape[1]):
+            rows[free, j] *= factor
+            rows[vectors, j] = rows[free, j]
     numbers[BIAS] += (cos - 1.0) * along + sin * across
     for i in range(n):
         table[GAP, i] += (cos - 1.0) * table[ALONG, i] + sin * table[ACROSS, i]
@@ -282,62 +292,34 @@ def follow(state, cosine, sine):
 
 
 @jit
-def turned(rows, vectors, cos, sin, radius):
-    """Turn the weights along an arc; where they are free altogether, keep them at this radius (0: they are not)."""
-    J, free, turn = vectors + WEIGHTS, vectors + FREE, vectors + TURN
-    for j in range(rows.shape[1]):
-        moved = cos * rows[free, j] + sin * rows[turn, j]
-        rows[J, j] += moved - rows[free, j]
-        rows[free, j] = moved
-    if radius > 0.0:
-        factor = radius / np.sqrt(dot(rows, J, J))
-        for j in range(rows.shape[1]):
-            rows[J, j] *= factor
-            rows[free, j] = rows[J, j]
-
-
-@jit
-def held_pulls(rows, n, D, m, balance):
-    """Write the pulls of the m samples on the face, Σ p = -balance, and return that of the first.
-
-    The rest of them are coefficients of the differences, along the rows of the basis, of the row TURN.
-    """
-    rest, pulled, first = n + 2 * D + TURN, n + 2 * D + PULLED, -balance
-    for j in range(rows.shape[1]):
-        rows[pulled, j] = 0.0
-    for i in range(m - 2, -1, -1):
-        R = n + D + i
-        p = (dot(rows, n + i, rest) - dot(rows, R, pulled)) / rows[R, i]
-        rows[pulled, i] = p
-        first -= p
-    return first
-
-
-@jit
 def release(state):
     """Let the sample go whose multiplier is furthest outside [0, 1]; False where there is none."""
     rows, table, on, numbers, m = state.rows, state.table, state.on, state.numbers, state.counts[HELD]
     n, D = table.shape[1], on.shape[0] - 1
-    vectors, worst, out = n + 2 * D, -1, 0.5 + 1e-9
+    vectors, worst, out, first = n + 2 * D, m, 0.5 + 1e-9, -numbers[BALANCE]
+    rest, pulled = vectors + TURN, vectors + PULLED
     for j in range(rows.shape[1]):
-        rows[vectors + TURN, j] = numbers[MULTIPLIER] * rows[vectors + WEIGHTS, j] - rows[vectors + PULL, j]
-    share = numbers[LEAD] = held_pulls(rows, n, D, m, numbers[BALANCE])
-    state.counts[ASKED] = m
+        rows[rest, j] = numbers[MULTIPLIER] * rows[vectors, j] - rows[vectors + PULL, j]
+        rows[pulled, j] = 0.0
+    for i in range(n + m - 2, n - 1, -1):  # coefficients of the differences, from the last row of R on
+        p = (dot(rows, i, rest) - dot(rows, i + D, pulled)) / rows[i + D, i - n]
+        rows[pulled, i - n] = p
+        first -= p
+    numbers[LEAD], state.counts[ASKED] = first, m
     for i in range(m):
-        share = abs(share / table[PULLS, on[i]] - 0.5)
+        share = abs(first / table[PULLS, on[i]] - 0.5)
         if share > out:
-            worst, out = i, share
-        share = rows[vectors + PULLED, i]
-    if worst < 0:
+            worst, out, numbers[WORST] = i, share, first
+        first = rows[pulled, i]
+    if worst == m:
         return False
     sample = on[worst]
-    above = (rows[vectors + PULLED, worst - 1] if worst > 0 else numbers[LEAD]) / table[PULLS, sample] > 0.5
     leave(rows, on, n, m, worst)
     state.counts[HELD] = m - 1
     if m > 1:  # one more direction is free
-        add(rows, vectors + FREE, dot(rows, n + m - 2, vectors + WEIGHTS), n + m - 2)
+        add(rows, vectors + FREE, dot(rows, n + m - 2, vectors), n + m - 2)
     table[WHERE, sample] = ABOVE
-    if above:
+    if numbers[WORST] * table[PULLS, sample] > 0.0:  # it would pull with more than its weight
         table[WHERE, sample] = BELOW
         add(rows, vectors + FORCE, table[PULLS, sample], sample)
         numbers[BALANCE] += table[PULLS, sample]

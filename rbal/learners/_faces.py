@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 from .._support.jit import compiled
 
 # Sums may be reordered so that they vectorise.
-jit = compiled(fastmath={"reassoc", "contract"})
+jit = compiled(fastmath={"reassoc", "contract"}, _nrt=False)
 
 DEPENDENT = 1e-10  # part of a difference that is left outside the span of the others: less is rounding
 WIDE = 16  # rows are as long as a multiple of it, with zeros at the end: loops over them then have no remainder
@@ -166,7 +166,7 @@ def join(rows, on, n, m, sample):
         for i in range(D - 2, k - 1, -1):  # turn the rows that are free, until the first of them has all that is left
             a, b = rows[parts, i], rows[parts, i + 1]
             if b != 0.0:
-                size = np.sqrt(a * a + b * b)
+                size = math.sqrt(a * a + b * b)
                 rotate(rows, n + i, a / size, b / size)
                 rows[parts, i] = size
         for i in range(m):
@@ -185,13 +185,13 @@ def leave(rows, on, n, m, gone):
     if gone == 0:  # the differences are now counted from the next sample, which changes the first row only
         for col in range(1, k):
             rows[R, col] -= rows[R, 0]
-    first = max(gone - 1, 0)
+    first = gone - 1 if gone > 0 else gone
     for i in range(k):
-        for col in range(max(first, i - 1), k - 1):
+        for col in range(first, k - 1):  # what comes below the diagonal this way is never read
             rows[R + i, col] = rows[R + i, col + 1]
     for col in range(first, k - 1):
         a, b = rows[R + col, col], rows[R + col + 1, col]
-        size = np.sqrt(a * a + b * b)
+        size = math.sqrt(a * a + b * b)
         rotate(rows, R + col, a / size, b / size)
         rotate(rows, basis + col, a / size, b / size)
     for i in range(gone, m - 1):

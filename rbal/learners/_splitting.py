@@ -14,9 +14,9 @@ from ._faces import free_part, length
 BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
 BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
-SETTLED = (
-    0.1  # samples that come to their margins or leave them in a block, for each weight: a step of the descent each
-)
+# samples that come to their margins or leave them in a block, for each weight: a step of the descent each, or less
+# where the problem is convex
+SETTLED, SETTLED_CONVEX = 0.1, 0.3
 NEWTON = 40  # steps at most
 LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none to spare
 CLOSE = 1e-4  # relative error of the norm that needs no correction
@@ -30,7 +30,7 @@ RELAXED = f32(1.6)  # over-relaxation
 
 
 def split(samples, radius, J, b):
-    """Return approximate weights (D,) and bias, the samples on their margins there, and if it is large and convex.
+    """Return approximate weights (D,) and bias, the samples on their margins there, and if it is convex for certain.
 
     It starts at J (D,) and b.
     """
@@ -44,12 +44,13 @@ def split(samples, radius, J, b):
         if not state.short:
             break
         # What is left costs the descent one step a sample. After one block it may not have begun to show.
-        if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or not state.convex):
+        few = (SETTLED_CONVEX if state.sure() else SETTLED) * len(J)
+        if np.count_nonzero(on != before) <= few and (block > 0 or not state.convex):
             break
         if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
             break
     J, b = state.weights()
-    return J, b, np.flatnonzero(on), state.convex
+    return J, b, np.flatnonzero(on), state.sure()
 
 
 class Splitting:
@@ -61,8 +62,9 @@ class Splitting:
         self.mean, self.mu, self.upper, self.radius, c = X.mean(axis=0), None, None, radius, y * pulls
         # Samples from their mean times their labels, and the labels: what the mean score adds to all margins.
         self.Z = np.empty((n, D + 1), f32)
-        np.multiply(np.subtract(X, self.mean), y[:, None], out=self.Z[:, :D], casting="same_kind")
-        self.Z[:, D] = y
+        np.subtract(X, self.mean, out=self.Z[:, :D], casting="same_kind")
+        self.Z[:, D] = 1.0
+        self.Z *= y.astype(f32)[:, None]
         self.gram = (self.Z.T @ self.Z)[:D, :D].copy()
         # Large problems count as convex as long as the shift, which becomes the multiplier, stays well above zero.
         self.convex = D >= LARGE
@@ -73,9 +75,13 @@ class Splitting:
         self.kappa, self.loss = kappa.astype(f32), (c / c.mean()).astype(f32)  # how far the loss moves a margin
         self.split = np.maximum(y * (X @ J - b), kappa).astype(f32)
         self.moved = self.split.copy()  # split margins and their dual variables together
-        self.pull = self.split @ self.Z  # right side h of the weight step, and what the mean score is to fit
+        self.pull = self.split @ self.Z  # right side h of the weight step, and n times the mean score to fit
         self.a = np.zeros(D + 1, f32)  # its solution, and the mean score
         self.short = 1  # samples short of their margins
+
+    def sure(self):
+        """Whether the shift is so far above zero that the problem is convex for certain."""
+        return self.mu > WELL * self.least
 
     def weights(self):
         """Return weights (D,) and bias."""
@@ -111,8 +117,6 @@ class Splitting:
 
     def quick_solve(self, v):
         """Return (G + μ)⁻¹ v (D,) in single precision."""
-        if len(v) < LARGE:
-            return blas.ssymv(1.0, self.factor, v)
         return blas.strsv(self.factor, blas.strsv(self.factor, v, trans=1))
 
     def factorise(self, close=CLOSE, rough=ROUGH):
@@ -121,8 +125,8 @@ class Splitting:
         The norm falls in μ, and its inverse is nearly linear (a secular equation). It may fall short even where G + μ
         is nearly singular: then the rest goes along a column that no sample changes, or else all weights are scaled.
 
-        The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex: there is one minimum
-        then, and the descent finds it from any guess.
+        The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex, for small ones from
+        the second time on: there is one minimum then, and the descent finds it from any guess.
         """
         h, radius = self.pull[:-1].astype(float), self.radius
         low = floor = self.least if self.slack >= 0 else -np.inf
@@ -130,14 +134,16 @@ class Splitting:
             low = floor = max(floor, self.mu / FALL)
         high = max(length(h) / radius, 2.0 * self.least)
         mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
+        known = self.convex or self.mu is not None
         for step in range(NEWTON):
-            well = rough > close and self.convex and mu > WELL * self.least
+            sure = rough > close and known and mu > WELL * self.least
+            well = sure and self.convex
             if not self.cholesky(mu, f32 if well else float):
                 low, mu = mu, 0.5 * (mu + high)
                 continue
             a = self.solve(h)
             norm = length(a)
-            if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if well else close) or (mu == floor and norm < radius):
+            if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if sure else close) or (mu == floor and norm < radius):
                 break
             new = mu + norm**2 / (a @ self.solve(a)) * (norm / radius - 1.0)
             if well and step == 0:
@@ -148,9 +154,8 @@ class Splitting:
             if abs(new - mu) <= 1e-6 * abs(mu):
                 break
             mu = new
-        # to invert a small matrix once takes less time than to solve with its factor in each step
-        self.factor = np.asarray(self.upper if len(h) >= LARGE else lapack.dpotri(self.upper)[0], f32)
-        self.convex &= self.mu > WELL * self.least
+        self.factor = np.asarray(self.upper, f32)
+        self.convex &= self.sure()
 
     def cholesky(self, mu, kind):
         """Write the upper triangle whose square is G + μ, of this type or a better one; False where there is none."""
