@@ -24,7 +24,7 @@ BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS, NORM, LEAD, WORST = range(9)
 
 
 @jit
-def directions(rows, n, D, k):
+def directions(rows, n, D, k, full):
     """Write how the free part of the weights turns to lower the loss most.
 
     The turn has the norm of the free part, and is orthogonal to it and to the first k rows of the basis. Returned are
@@ -34,10 +34,17 @@ def directions(rows, n, D, k):
     free, turn, pull, rest = n + 2 * D + FREE, n + 2 * D + TURN, n + 2 * D + PULL, n + 2 * D + PARTS
     square = dot(rows, free, free)
     multiplier = dot(rows, pull, free) / square if square > 0.0 else 0.0
+    # Rows that are free, where there are all, or else all others, twice for the rounding. What cancels does so before:
+    # the turn stays among these rows to rounding.
+    first, end, sign, source, times = n + k, n + D, 1.0, rest, 1
+    if not full:
+        first, end, sign, source, times = n, n + k, -1.0, turn, 2
     for j in range(rows.shape[1]):
-        rows[turn, j], rows[rest, j] = 0.0, rows[pull, j] - multiplier * rows[free, j]
-    for i in range(n + k, n + D):  # what cancels does so before: the turn stays among these rows to rounding
-        add(rows, turn, dot(rows, i, rest), i)
+        rows[rest, j] = rows[pull, j] - multiplier * rows[free, j]
+        rows[turn, j] = 0.0 if full else rows[rest, j]
+    for _ in range(times):
+        for i in range(first, end):
+            add(rows, turn, sign * dot(rows, i, source), i)
     add(rows, turn, -dot(rows, turn, free) / square, free)
     strength, size = math.sqrt(dot(rows, turn, turn)), math.sqrt(square)
     factor = size / strength if strength > 0.0 else 0.0

@@ -63,7 +63,8 @@ TIE = 1e-13  # distance to the margin that is rounding, relative to the largest 
 REFRESH = 64  # steps after which scores and forces are computed anew: rounding must not build up
 NEAR = 4  # samples that are followed in the first place, for each weight
 DONE, STALE, MORE = range(3)  # why the compiled part stops: at the minimum, for fresh numbers, for its number of steps
-HELD, ASKED, STEPS = range(3)  # samples on the face, now and when their pulls were asked for; steps
+# samples on the face, now and when their pulls were asked for; steps; whether the basis is complete
+HELD, ASKED, STEPS, FULL = range(4)
 
 
 class State(NamedTuple):
@@ -75,7 +76,7 @@ class State(NamedTuple):
     heap: np.ndarray  # (2, 2n)
     on: np.ndarray  # (D + 1,) the face
     numbers: np.ndarray  # (9,) entries BIAS … WORST
-    counts: np.ndarray  # (3,) entries HELD … STEPS
+    counts: np.ndarray  # (4,) entries HELD … FULL
 
     @property
     def face(self):
@@ -162,7 +163,7 @@ def near(gap, on, few):
 def begin(samples, J, b, start):
     """Return face, numbers and counts at a point near J (D,), with samples of ``start`` on their margins."""
     radius, face = length(J), empty_face(len(J))
-    m, landed = hold(samples.X, face, start), None
+    (m, full), landed = hold(samples.X, face, start), None
     while m > 1 and landed is None:
         landed = land(samples, face, m, J, radius)
         m = m // 2 if landed is None else m
@@ -171,7 +172,7 @@ def begin(samples, J, b, start):
         J, b = landed, samples.X[lead] @ landed - samples.y[lead] * samples.kappa[lead]
     face.vectors[WEIGHTS] = J
     numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, length(samples.pulls), 0.0, 0.0])
-    return face, numbers, np.array([0 if landed is None else m, 0, 0])
+    return face, numbers, np.array([0 if landed is None else m, 0, 0, full])
 
 
 def run(state, outer, max_iter):
@@ -239,7 +240,8 @@ def advance(state, stop):
             rows[pull, j] = rows[force, j]
         if counts[HELD] > 0:
             add(rows, pull, -numbers[BALANCE], on[0])
-        size, multiplier, strength = directions(rows, n, D, counts[HELD] - 1 if counts[HELD] > 0 else counts[HELD])
+        k = counts[HELD] - 1 if counts[HELD] > 0 else counts[HELD]
+        size, multiplier, strength = directions(rows, n, D, k, counts[FULL] > 0)
         numbers[MULTIPLIER] = multiplier
         if counts[HELD] < D and size > 1e-9 * numbers[RADIUS] and strength > 1e-11 * norm:
             passed = follow(state, -multiplier * size * size, -strength * size)
@@ -280,7 +282,7 @@ def follow(state, cosine, sine):
     numbers[BIAS] += (cos - 1.0) * along + sin * across
     for i in range(n):
         table[GAP, i] += (cos - 1.0) * table[ALONG, i] + sin * table[ACROSS, i]
-    if sample >= 0 and join(rows, on, n, m, sample):
+    if sample >= 0 and join(rows, on, n, m, sample, state.counts[FULL] > 0):
         state.counts[HELD] += 1
         if table[WHERE, sample] == BELOW:
             add(rows, force, -table[PULLS, sample], sample)

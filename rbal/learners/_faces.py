@@ -3,8 +3,8 @@ r"""A face of the perceptron's loss: samples held on their margins, and what wei
 On the face the weights split into a part that is fixed and a part that is free to turn. With samples
 :math:`a_0, a_1, \dots` on the margin a move is orthogonal to the differences :math:`x_{a_j} - x_{a_0}`, and the bias
 follows from :math:`a_0`; a QR factorisation of these differences is updated as samples come and go. Its orthonormal
-basis is a complete one. Where a face holds nearly as many samples as there are weights, few rows of it are free, and
-what is projected onto them costs little.
+basis is a complete one for few weights, and for faces that hold many samples: then few rows of it are free, and what is
+projected onto them costs little.
 
 What is compiled takes few arrays and spells out its loops, and most of it cannot be called from Python: all this
 compiles in a fraction of the time. Samples, basis, triangle and vectors are rows of one array, told by their number, so
@@ -23,6 +23,7 @@ from .._support.jit import compiled
 jit = compiled(fastmath={"reassoc", "contract"}, _nrt=False)
 
 DEPENDENT = 1e-10  # part of a difference that is left outside the span of the others: less is rounding
+SMALL = 200  # weights up to which the basis is always complete
 WIDE = 16  # rows are as long as a multiple of it, with zeros at the end: loops over them then have no remainder
 
 # Vectors: weights; their part that is free to turn; where it turns to; pull of the samples below, and that with the
@@ -81,22 +82,25 @@ def stacked(X, face):
 
 
 def hold(X, face, samples):
-    """Put samples on an empty face, but for those whose difference lies in the span of others; return how many.
+    """Put samples on an empty face, but for those whose difference lies in the span of others.
 
-    LAPACK factorises them at once: to add one after the other would take most of the time of a large problem.
+    Returned are how many there are, and whether the basis is complete. LAPACK factorises them at once: to add one after
+    the other would take most of the time of a large problem.
     """
-    samples = np.asarray(samples, np.int64)[: X.shape[1]]
+    D = X.shape[1]
+    samples, full = np.asarray(samples, np.int64)[:D], D < SMALL
     while len(samples) > 1:
         differences = X[samples[1:]] - X[samples[0]]
-        Q, R = np.linalg.qr(differences.T, mode="complete")
         k = len(differences)
+        full = D < SMALL or 2 * k > D
+        Q, R = np.linalg.qr(differences.T, mode="complete" if full else "reduced")
         apart = np.abs(np.diag(R)) > DEPENDENT * np.linalg.norm(differences, axis=1)
         if apart.all():
-            face.basis[:], face.R[:k, :k] = Q.T, R[:k]
+            face.basis[: Q.shape[1]], face.R[:k, :k] = Q.T, R[:k]
             break
         samples = samples[np.append(True, apart)]
     face.on[: len(samples)] = samples
-    return len(samples)
+    return len(samples), full
 
 
 def land(samples, face, m, J, radius):
@@ -149,30 +153,46 @@ def rotate(rows, one, cos, sin):
 
 
 @jit
-def join(rows, on, n, m, sample):
+def join(rows, on, n, m, sample, full):
     """Add one of n samples to the m of the face; return False where its difference lies in the span of the others."""
     if m > 0:
         D, k = on.shape[0] - 1, m - 1
-        d, parts, left = n + 2 * D + TURN, n + 2 * D + PARTS, 0.0
+        d, parts = n + 2 * D + TURN, n + 2 * D + PARTS
         for j in range(rows.shape[1]):
-            rows[d, j] = rows[sample, j] - rows[on[0], j]
-        for i in range(D):
-            part = dot(rows, n + i, d)
-            rows[parts, i] = part
-            if i >= k:
-                left += part * part
-        if not left > DEPENDENT**2 * dot(rows, d, d):
+            rows[d, j], rows[parts, j] = rows[sample, j] - rows[on[0], j], 0.0
+        size = dot(rows, d, d)
+        for _ in range(1 if full else 2):  # once more for the rounding
+            for i in range(D if full else k):
+                part = dot(rows, n + i, d)
+                rows[parts, i] += part
+                if not full:
+                    add(rows, d, -part, n + i)
+        left = 0.0 if full else dot(rows, d, d)
+        for i in range(k, D):  # nothing yet where the basis is not complete
+            left += rows[parts, i] * rows[parts, i]
+        if not left > DEPENDENT**2 * size:
             return False
-        for i in range(D - 2, k - 1, -1):  # turn the rows that are free, until the first of them has all that is left
-            a, b = rows[parts, i], rows[parts, i + 1]
-            if b != 0.0:
-                size = math.sqrt(a * a + b * b)
-                rotate(rows, n + i, a / size, b / size)
-                rows[parts, i] = size
+        if full:
+            turn_free(rows, n, k, D, parts)
+        else:
+            rows[parts, k] = math.sqrt(left)
+            for j in range(rows.shape[1]):
+                rows[n + k, j] = rows[d, j] / rows[parts, k]
         for i in range(m):
             rows[n + D + i, k] = rows[parts, i]
     on[m] = sample
     return True
+
+
+@jit
+def turn_free(rows, n, k, D, parts):
+    """Turn the free rows of a basis, until the first of them has all of a vector with these parts along the rows."""
+    for i in range(D - 2, k - 1, -1):
+        a, b = rows[parts, i], rows[parts, i + 1]
+        if b != 0.0:
+            size = math.sqrt(a * a + b * b)
+            rotate(rows, n + i, a / size, b / size)
+            rows[parts, i] = size
 
 
 @jit

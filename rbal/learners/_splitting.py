@@ -15,7 +15,7 @@ BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
 BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
 # samples that come to their margins or leave them in a block, for each weight: a step of the descent each, or less
-# where the problem is convex
+# where a small problem is convex
 SETTLED, SETTLED_CONVEX = 0.1, 0.3
 NEWTON = 40  # steps at most
 LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none to spare
@@ -25,6 +25,7 @@ WELL = 1e4  # times the least shift: above it the problem is convex for certain,
 FALL = 4.0  # factor that the shift falls by at most in a block: after the first ones h is far from settled
 LARGE = 200  # weights from which on factorisations take most of the time
 POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
+PIECE = 2**17  # numbers of samples that are read at a time: half a megabyte
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
 
@@ -44,7 +45,7 @@ def split(samples, radius, J, b):
         if not state.short:
             break
         # What is left costs the descent one step a sample. After one block it may not have begun to show.
-        few = (SETTLED_CONVEX if state.sure() else SETTLED) * len(J)
+        few = (SETTLED_CONVEX if state.sure() and len(J) < LARGE else SETTLED) * len(J)
         if np.count_nonzero(on != before) <= few and (block > 0 or not state.convex):
             break
         if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
@@ -77,7 +78,11 @@ class Splitting:
         self.moved = self.split.copy()  # split margins and their dual variables together
         self.pull = self.split @ self.Z  # right side h of the weight step, and n times the mean score to fit
         self.a = np.zeros(D + 1, f32)  # its solution, and the mean score
-        self.short = 1  # samples short of their margins
+        self.margins, self.short = np.empty(n, f32), 1  # and samples short of theirs
+        # What is read twice in a step is read from a near cache the second time.
+        rows = (self.Z, self.kappa, self.loss, self.margins, self.moved, self.split)
+        size = max(PIECE // (D + 1), 1)
+        self.pieces = [[row[first : first + size] for row in rows] for first in range(0, n, size)]
 
     def sure(self):
         """Whether the shift is so far above zero that the problem is convex for certain."""
@@ -91,15 +96,17 @@ class Splitting:
 
     def run(self, steps):
         """Make steps of ADMM: weights fit the split margins, which then lower the loss."""
-        moved, split = self.moved, self.split
         for _ in range(steps):
             self.fit_weights()
-            margins = self.Z @ self.a
-            moved += RELAXED * (margins - split)
-            np.minimum(moved + self.loss, self.kappa, out=split)
-            np.maximum(moved, split, out=split)
-            self.pull = (split + split - moved) @ self.Z
-        self.short = np.count_nonzero(margins < self.kappa)
+            pull = 0.0
+            for Z, kappa, loss, margins, moved, split in self.pieces:
+                np.dot(Z, self.a, out=margins)
+                moved += RELAXED * (margins - split)
+                np.minimum(moved + loss, kappa, out=split)
+                np.maximum(moved, split, out=split)
+                pull = pull + (split + split - moved) @ Z
+            self.pull = pull
+        self.short = np.count_nonzero(self.margins < self.kappa)
 
     def fit_weights(self):
         """Make the weight step with the factor that there is, and correct the shift μ to first order."""

@@ -26,8 +26,9 @@ def differences(X, on, m):
     return X[on[1:m]] - X[on[0]]
 
 
+@pytest.mark.parametrize("full", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_factorisation_follows_samples_that_come_and_go(seed):
+def test_factorisation_follows_samples_that_come_and_go(seed, full):
     rng = np.random.default_rng(seed)
     D, n = 12, 40
     X = rng.normal(size=(n, D))
@@ -37,7 +38,7 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
     for _ in range(60):
         if m < D and (m < 2 or rng.random() < 0.6):
             sample = int(rng.choice(np.setdiff1d(np.arange(n), on[:m])))
-            assert from_python(faces.join)(rows, on, n, m, sample)
+            assert from_python(faces.join)(rows, on, n, m, sample, full)
             m += 1
         else:
             gone = int(rng.integers(m))
@@ -45,19 +46,22 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
             from_python(faces.leave)(rows, on, n, m, gone)
             m -= 1
             np.testing.assert_array_equal(on[:m], left)
-        np.testing.assert_allclose(basis @ basis.T, np.eye(D), atol=1e-12)
+        k = max(m - 1, 0)
+        counted = basis if full else basis[:k]
+        np.testing.assert_allclose(counted @ counted.T, np.eye(len(counted)), atol=1e-12)
         if m > 1:
-            k = m - 1
             np.testing.assert_allclose(basis[:k].T @ np.triu(R[:k, :k]), differences(X, on, m).T, atol=1e-11)
 
 
 def test_a_sample_in_the_span_of_the_others_cannot_join():
     X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])
-    face, join = empty_face(2), from_python(faces.join)
-    rows = faces.stacked(X, face)
-    assert join(rows, face.on, 4, 0, 0)
-    assert join(rows, face.on, 4, 1, 1)
-    assert not join(rows, face.on, 4, 2, 2)
+    join = from_python(faces.join)
+    for full in (True, False):
+        face = empty_face(2)
+        rows = faces.stacked(X, face)
+        assert join(rows, face.on, 4, 0, 0, full)
+        assert join(rows, face.on, 4, 1, 1, full)
+        assert not join(rows, face.on, 4, 2, 2, full)
 
 
 def test_samples_held_at_once_are_those_that_join_one_by_one():
@@ -69,8 +73,8 @@ def test_samples_held_at_once_are_those_that_join_one_by_one():
     rows = faces.stacked(X, empty_face(D))
     one_by_one = faces.Face(on, rows[n:])
     for sample in range(7):
-        m += from_python(faces.join)(rows, on, n, m, sample)
-    assert faces.hold(X, at_once, np.arange(7)) == m == 6
+        m += from_python(faces.join)(rows, on, n, m, sample, True)
+    assert faces.hold(X, at_once, np.arange(7)) == (m, True) == (6, True)
     k = m - 1
     np.testing.assert_array_equal(at_once.on[:m], one_by_one.on[:m])
     signs = np.sign(np.diag(at_once.R[:k, :k]) * np.diag(one_by_one.R[:k, :k]))  # the same up to the signs of rows
@@ -86,7 +90,7 @@ def held():
     y, c = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.random(n) + 0.5
     samples = faces.Samples(rng.normal(size=(n, D)), y, c * y, np.full(n, 0.3))
     face = empty_face(D)
-    assert faces.hold(samples.X, face, 3 * np.arange(m)) == m
+    assert faces.hold(samples.X, face, 3 * np.arange(m)) == (m, True)
     return samples, face, m, 4.0 * rng.normal(size=D), rng.normal(size=D)
 
 
@@ -109,16 +113,17 @@ def test_turn_on_a_face_against_its_twin(held):
     vectors = faces.Face(face.on, rows[n:]).vectors
     vectors[faces.FREE], vectors[faces.PULL] = faces.free_part(J, face.basis[:k]), pull
     np.testing.assert_allclose(vectors[faces.FREE], free, rtol=1e-10, atol=1e-10)
-    numbers = from_python(arcs.directions)(rows, n, D, k)
-    np.testing.assert_allclose(numbers, (size, multiplier, strength), rtol=1e-10)
-    np.testing.assert_allclose(vectors[faces.TURN], turn, rtol=1e-10, atol=1e-10)
+    for full in (True, False):
+        numbers = from_python(arcs.directions)(rows, n, D, k, full)
+        np.testing.assert_allclose(numbers, (size, multiplier, strength), rtol=1e-10)
+        np.testing.assert_allclose(vectors[faces.TURN], turn, rtol=1e-10, atol=1e-10)
 
 
 def test_pulls_on_a_face_balance_the_rest_and_the_worst_goes(held):
     samples, face, m, J, pull = held
     numbers = np.zeros(9)
     numbers[arcs.MULTIPLIER], numbers[arcs.BALANCE] = 0.2, 0.7
-    state = descent.begun(samples, face, numbers, np.array([m, 0, 0]))
+    state = descent.begun(samples, face, numbers, np.array([m, 0, 0, 1]))
     state.face.vectors[[faces.WEIGHTS, faces.PULL]] = J, pull
     on = state.on[:m].copy()
     assert from_python(descent.release)(state)
@@ -143,7 +148,7 @@ def test_no_sample_goes_where_all_pull_with_less_than_their_weight(held):
     half = 0.5 * samples.pulls[face.on[:m]]
     numbers = np.zeros(9)
     numbers[arcs.BALANCE] = -half.sum()
-    state = descent.begun(samples, face, numbers, np.array([m, 0, 0]))
+    state = descent.begun(samples, face, numbers, np.array([m, 0, 0, 1]))
     state.face.vectors[[faces.WEIGHTS, faces.PULL]] = J, -half[1:] @ differences(samples.X, face.on, m)
     assert not from_python(descent.release)(state)
     np.testing.assert_allclose(descent.shares(state)[face.on[:m]], 0.5)
@@ -331,7 +336,7 @@ def test_scores_along_an_arc(D, lead):
     X, face = rng.normal(size=(9, D)), empty_face(D)
     face.vectors[[faces.FREE, faces.TURN]] = rng.normal(size=(2, D))
     y = np.ones(9)
-    state = descent.begun(faces.Samples(X, y, y, y), face, np.zeros(9), np.zeros(3, int))
+    state = descent.begun(faces.Samples(X, y, y, y), face, np.zeros(9), np.zeros(4, int))
     free = 9 + 2 * D + faces.FREE
     of_lead = from_python(arcs.spread)(state.rows, state.columns, state.table, free, lead)
     expected = X @ face.vectors[[faces.FREE, faces.TURN]].T
