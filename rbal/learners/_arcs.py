@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ._faces import FREE, PARTS, PULL, TURN, add, dot, jit
+from ._faces import FREE, LOST, PARTS, PULL, TURN, add, dot, jit
 
 BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
 WIDENINGS = 400  # of the stretch of an arc that is looked at: eightfold each, from the smallest double to the farthest
@@ -34,7 +34,7 @@ def directions(rows, n, D, k, full):
     free, turn, pull, rest = n + 2 * D + FREE, n + 2 * D + TURN, n + 2 * D + PULL, n + 2 * D + PARTS
     square = dot(rows, free, free)
     multiplier = dot(rows, pull, free) / square if square > 0.0 else 0.0
-    # Rows that are free, where there are all, or else all others, twice for the rounding. What cancels does so before:
+    # Rows that are free, where there are all, or else all others. What cancels does so before:
     # the turn stays among these rows to rounding.
     first, end, sign, source, times = n + k, n + D, 1.0, rest, 1
     if not full:
@@ -45,6 +45,8 @@ def directions(rows, n, D, k, full):
     for _ in range(times):
         for i in range(first, end):
             add(rows, turn, sign * dot(rows, i, source), i)
+        if dot(rows, turn, turn) > LOST * dot(rows, rest, rest):
+            break
     add(rows, turn, -dot(rows, turn, free) / square, free)
     strength, size = math.sqrt(dot(rows, turn, turn)), math.sqrt(square)
     factor = size / strength if strength > 0.0 else 0.0

@@ -23,7 +23,9 @@ from .._support.jit import compiled
 jit = compiled(fastmath={"reassoc", "contract"}, _nrt=False)
 
 DEPENDENT = 1e-10  # part of a difference that is left outside the span of the others: less is rounding
+LOST = 0.01  # part of a squared norm below which a projection is made once more for the rounding
 SMALL = 200  # weights up to which the basis is always complete
+MANY = 0.8  # samples on the face, for each weight, from which on it is
 WIDE = 16  # rows are as long as a multiple of it, with zeros at the end: loops over them then have no remainder
 
 # Vectors: weights; their part that is free to turn; where it turns to; pull of the samples below, and that with the
@@ -92,7 +94,7 @@ def hold(X, face, samples):
     while len(samples) > 1:
         differences = X[samples[1:]] - X[samples[0]]
         k = len(differences)
-        full = D < SMALL or 2 * k > D
+        full = D < SMALL or k > MANY * D
         Q, R = np.linalg.qr(differences.T, mode="complete" if full else "reduced")
         apart = np.abs(np.diag(R)) > DEPENDENT * np.linalg.norm(differences, axis=1)
         if apart.all():
@@ -161,12 +163,14 @@ def join(rows, on, n, m, sample, full):
         for j in range(rows.shape[1]):
             rows[d, j], rows[parts, j] = rows[sample, j] - rows[on[0], j], 0.0
         size = dot(rows, d, d)
-        for _ in range(1 if full else 2):  # once more for the rounding
+        for _ in range(1 if full else 2):
             for i in range(D if full else k):
                 part = dot(rows, n + i, d)
                 rows[parts, i] += part
                 if not full:
                     add(rows, d, -part, n + i)
+            if dot(rows, d, d) > LOST * size:
+                break
         left = 0.0 if full else dot(rows, d, d)
         for i in range(k, D):  # nothing yet where the basis is not complete
             left += rows[parts, i] * rows[parts, i]

@@ -25,7 +25,7 @@ WELL = 1e4  # times the least shift: above it the problem is convex for certain,
 FALL = 4.0  # factor that the shift falls by at most in a block: after the first ones h is far from settled
 LARGE = 200  # weights from which on factorisations take most of the time
 POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
-PIECE = 2**17  # numbers of samples that are read at a time: half a megabyte
+PIECE = 2**18  # numbers of samples that are read at a time: a megabyte
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
 
