@@ -24,7 +24,7 @@ $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-advice study-kernels study-kernel-images study-sampling study-log-z study-pairs study-digits bench deep wheel serve lock clean distclean
+.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-advice study-kernels study-kernel-images study-sampling study-log-z study-pairs study-parts study-sizes study-digits bench deep wheel serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -127,6 +127,12 @@ study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an h
 
 study-pairs: $(READY) ## Predict and train all pairs of digits for the chapter parts (six minutes; goes on where it stopped)
 	$(BIN)/python -m rbal.studies pairs
+
+study-parts: $(READY) ## Predict and train photographs and proteins in parts, and take pairs apart with surrogates (chapter parts; goes on where it stopped)
+	$(BIN)/python -m rbal.studies parts
+
+study-sizes: $(READY) ## Train machines on mixtures of growing size, for the chapter parts (four minutes; goes on where it stopped)
+	$(BIN)/python -m rbal.studies sizes
 
 study-digits: $(READY) ## Predict and train machines of ten digits for the chapter many_classes (two minutes; goes on where it stopped)
 	$(BIN)/python -m rbal.studies digits
