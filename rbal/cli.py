@@ -181,9 +181,9 @@ def _add_classifier(add):
     add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
     add(
         "--moments",
-        default="auto",
-        choices=("auto", "pooled", "width"),
-        help="one covariance for both classes, or one up to a width of each: %(choices)s (auto)",
+        default="pooled",
+        choices=("pooled", "width", "auto"),
+        help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
     )
     add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
 

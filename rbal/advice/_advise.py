@@ -23,7 +23,7 @@ def advise(
     *,
     C="best",
     kernel="linear",
-    moments="auto",
+    moments="pooled",
     loss="hinge",
     costs=None,
     positive=None,
@@ -64,9 +64,10 @@ def advise(
         predicted to be better, where the linear one is taken unless the other is ahead by more than 0.02, the error of
         predictions on real tables. The RBF kernel goes with ``loss="hinge"``, and is judged on 1,500 rows if there are
         more, which a note says.
-    moments : {"auto", "pooled", "width"}
+    moments : {"pooled", "width", "auto"}
         Whether both classes have one covariance, or one up to a factor: the width of each class along the weights,
-        which even few rows tell. By default they have widths, unless a class has fewer than 10 rows.
+        which even few rows tell, but which takes more to compile at the first use; "auto" are widths, unless a class
+        has fewer than 10 rows.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
         Loss of the classifier: a linear SVM, the default of LinearSVC, a ridge classifier, or logistic regression.
     costs : (float, float), optional
@@ -161,7 +162,7 @@ def advise_file(
     *,
     C="best",
     kernel="linear",
-    moments="auto",
+    moments="pooled",
     loss="hinge",
     costs=None,
     positive=None,
@@ -263,7 +264,7 @@ def _of_many(reading, classifier, how, random_state, check):
 def _wanted(C, kernel, moments, loss):
     """Return what is left open, and the C that is fixed, or with which "doing nothing" is meant."""
     one_of("kernel", kernel, ("linear", "rbf", "best"))
-    one_of("moments", moments, ("auto", "pooled", "width"))
+    one_of("moments", moments, ("pooled", "width", "auto"))
     if kernel != "linear" and one_of("loss", loss, trained()) != "hinge":
         raise ValueError(f"loss must be 'hinge' for kernel={kernel!r}, got {loss!r}")
     if isinstance(C, str) and C == "best":

@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
 
     C: str | tuple | None = None  # "best", candidates, or None where it is fixed
     kernel: str = "linear"  # or "rbf", or "best"
-    moments: str = "auto"  # or "pooled", or "width"
+    moments: str = "pooled"  # or "width", or "auto"
 
 
 class Machine(NamedTuple):
