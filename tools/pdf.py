@@ -99,7 +99,7 @@ def pages_of(pdf):
 def print_page(page):
     """Print an open page until the numbers in its contents are those of its own pages."""
     shown = {}
-    for _ in range(4):
+    for _ in range(8):
         pdf = page.pdf(prefer_css_page_size=True, print_background=True, outline=False, tagged=False)
         found = pages_of(pdf)
         if found == shown:

@@ -8,7 +8,7 @@ from ipywidgets import Button, Checkbox, Dropdown, FileUpload, FloatLogSlider, H
 
 from .. import plotting, saddle
 from .._support.validation import number, one_of
-from ..advice import _report, advise
+from ..advice import Advice, _report, advise
 from ..losses import LOSSES, trained
 from . import _table
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
@@ -139,12 +139,15 @@ class OwnDataExplorer(Explorer):
         """Get the advice on this table, with the settings of the controls."""
         if self.label.value is None:
             raise ValueError("no column of this table holds exactly two values: none can be the label")
-        self.advice = self._advise(
+        advice = self._advise(
             self.label.value, C=self.C.value, loss=self.loss.value, moments="pooled", train="none",
             standardize=self.standardize.value,
             positive=self.positive.value if self.label.value == self._label_of_classes else None,
         )  # fmt: skip
-        data = self.advice.data
+        if not isinstance(advice, Advice):
+            raise ValueError(f"the label takes {len(advice.data.classes)} values, and these curves are of two classes: "
+                             "rbal.advise tells what to do with more")  # fmt: skip
+        self.advice, data = advice, advice.data
         with self._hold():
             if self.label.value != self._label_of_classes:
                 self.positive.options = [(str(value), value) for value in (data.positive, data.negative)]
