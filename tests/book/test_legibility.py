@@ -64,7 +64,7 @@ def test_page_reads_on_a_phone(name, phone):
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("name", [name for name in CHAPTERS if "/lessons/" not in name])  # these open with a task
 def test_first_figure_stands_near_the_top(name, desk, record_property):
     top = desk(name).first
     record_property("first figure, px", top)
