@@ -4,75 +4,85 @@ The weights move as J + free (cos θ - 1) + turn sin θ, where the turn is ortho
 angle is told by t = tan(θ/2).
 """
 
-import math
-
 import numpy as np
 
-from ._faces import FREE, LOST, PARTS, PULL, TURN, add, dot, jit
+from ._faces import add, dot, jit, project, scale
 
 BELOW, ABOVE, ON = 1, 0, 2  # where a sample is: short of its margin, beyond it, held on it
-WIDENINGS = 400  # of the stretch of an arc that is looked at: eightfold each, from the smallest double to the farthest
-FAR = 1e100  # beyond it an arc has come to its end, θ = π
+WIDENINGS = 400  # of the stretch of an arc that is looked at: eightfold each, from the smallest double to the largest
 
-# Rows of what is known of the samples and what changes of them, (7, n): labels, pulls and margins; how far scores are
-# from margins; scores of the free part and of the turn, less those of the sample that holds the bias; where samples are
-LABEL, PULLS, MARGIN, GAP, ALONG, ACROSS, WHERE = range(7)
+# Rows of the vectors (7, D): weights; their part that is free to turn; where it turns to; pull of the samples below,
+# and that with the bias held; its parts along the face; pulls of the samples on the face, as they were last asked for
+WEIGHTS, FREE, TURN, FORCE, PULL, PARTS, PULLED = range(7)
+LABEL, PULLS, MARGIN = range(3)  # rows of what is known of the samples, (3, n)
+# Rows of what changes, (7, n): scores; those of the free part and of the turn; where a sample meets its margin, at most
+# twice, infinity where it does not; and where a sample is, now and before the last arc
+SCORE, ALONG, ACROSS, FIRST, SECOND, WHERE, BEFORE = range(7)
 AT, WHO = range(2)  # rows of a heap of crossings, (2, 2n)
-# bias, summed pull of the samples below, gap that is rounding, multiplier, first reach of an arc, norm of the weights
-# and of the pulls of all samples, pulls of the first sample on the face and of the one furthest outside its range
-BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS, NORM, LEAD, WORST = range(9)
 
 
 @jit
-def directions(rows, n, D, k, full):
-    """Write how the free part of the weights turns to lower the loss most.
+def directions(vectors, basis, k):
+    """Write how the free part of the weights turns to lower the loss most, and the parts of the pull along the face.
 
     The turn has the norm of the free part, and is orthogonal to it and to the first k rows of the basis. Returned are
     this norm, the multiplier of the weights, and the strength, which is the slope of the loss over the norm and
     vanishes at the best point of the face.
     """
-    free, turn, pull, rest = n + 2 * D + FREE, n + 2 * D + TURN, n + 2 * D + PULL, n + 2 * D + PARTS
-    square = dot(rows, free, free)
-    multiplier = dot(rows, pull, free) / square if square > 0.0 else 0.0
-    # Rows that are free, where there are all, or else all others. What cancels does so before:
-    # the turn stays among these rows to rounding.
-    first, end, sign, source, times = n + k, n + D, 1.0, rest, 1
-    if not full:
-        first, end, sign, source, times = n, n + k, -1.0, turn, 2
-    for j in range(rows.shape[1]):
-        rows[rest, j] = rows[pull, j] - multiplier * rows[free, j]
-        rows[turn, j] = 0.0 if full else rows[rest, j]
-    for _ in range(times):
-        for i in range(first, end):
-            add(rows, turn, sign * dot(rows, i, source), i)
-        if dot(rows, turn, turn) > LOST * dot(rows, rest, rest):
-            break
-    add(rows, turn, -dot(rows, turn, free) / square, free)
-    strength, size = math.sqrt(dot(rows, turn, turn)), math.sqrt(square)
-    factor = size / strength if strength > 0.0 else 0.0
-    for j in range(rows.shape[1]):
-        rows[turn, j] *= factor
-    return size, multiplier, strength
+    free, pull, turn = vectors[FREE], vectors[PULL], vectors[TURN]
+    square = dot(free, free)
+    multiplier = dot(pull, free) / square if square > 0.0 else 0.0
+    for j in range(turn.shape[0]):
+        turn[j] = pull[j] - multiplier * free[j]
+    project(turn, basis, k, vectors[PARTS])
+    add(turn, -dot(turn, free) / square, free)
+    strength = np.sqrt(dot(turn, turn))
+    scale(turn, np.sqrt(square) / strength)
+    return np.sqrt(square), multiplier, strength
 
 
 @jit
-def spread(rows, columns, table, free, lead):
-    """Write the scores of the free part of the weights and of its turn, the next row, less those of a sample ``lead``.
+def spread(X, vectors, table):
+    """Write the scores of the free part of the weights and of its turn."""
+    free, turn, along, across = vectors[FREE], vectors[TURN], table[ALONG], table[ACROSS]
+    for i in range(X.shape[0]):
+        row, one, two = X[i], 0.0, 0.0
+        for j in range(row.shape[0]):
+            one += row[j] * free[j]
+            two += row[j] * turn[j]
+        along[i], across[i] = one, two
 
-    It is the one that holds the bias (-1: none does). Its own scores are returned.
+
+@jit
+def crossings(known, table, b, lead, tie):
+    """Write where each sample meets its margin on an arc, with bias b that the sample ``lead`` holds (-1: none does).
+
+    These are the positive roots t of gap + along (cos θ - 1) + across sin θ = 0. A sample that stands on its margin, up
+    to a tie, without being held there crosses at once where it moves to the other side.
     """
-    along = across = 0.0
-    if lead >= 0:
-        along, across = dot(rows, lead, free), dot(rows, lead, free + 1)
+    along, across = (table[ALONG, lead], table[ACROSS, lead]) if lead >= 0 else (0.0, 0.0)
     for i in range(table.shape[1]):
-        table[ALONG, i] = -along
-        table[ACROSS, i] = -across
-    for j in range(0, columns.shape[0], 2):  # two columns at a time: half as many numbers are stored
-        a, b, c, d = rows[free, j], rows[free, j + 1], rows[free + 1, j], rows[free + 1, j + 1]
-        for i in range(table.shape[1]):
-            one, two = columns[j, i], columns[j + 1, i]
-            table[ALONG, i] += a * one + b * two
-            table[ACROSS, i] += c * one + d * two
+        table[ALONG, i] -= along
+        table[ACROSS, i] -= across
+        first = second = np.inf
+        y, gap, turn = known[LABEL, i], table[SCORE, i] - b - known[LABEL, i] * known[MARGIN, i], table[ACROSS, i]
+        # (gap - 2 along) t² + 2 across t + gap = 0
+        a = gap - 2.0 * table[ALONG, i]
+        disc = turn * turn - a * gap
+        if table[WHERE, i] == ON:
+            pass
+        elif abs(gap) <= tie:
+            if (y * turn > 0.0) == (table[WHERE, i] == BELOW):
+                first = 1e-16
+            if a * turn < 0.0:
+                second = -2.0 * turn / a
+        elif disc > 0.0:
+            w = -(turn + np.copysign(np.sqrt(disc), turn))
+            if a * w > 0.0:
+                first = w / a
+            if gap * w > 0.0:
+                second = gap / w
+        table[FIRST, i], table[SECOND, i] = first, second
     return along, across
 
 
@@ -92,76 +102,47 @@ def sift(heap, i, n):
 
 
 @jit
-def gather(table, heap, low, cap, tie):
-    """Put where samples meet their margins, beyond ``low`` and up to ``cap``, on the heap; return how many there are.
-
-    These are roots t of gap + along (cos θ - 1) + across sin θ = 0, at most two a sample. A sample that stands on its
-    margin, up to a tie, without being held there crosses at once where it moves to the other side.
-    """
-    n = table.shape[0] - table.shape[0]  # a literal 0 would have functions compiled a second time
-    for i in range(table.shape[1]):
-        gap, turn, below = table[GAP, i], table[ACROSS, i], table[WHERE, i] == BELOW
-        a = gap - 2.0 * table[ALONG, i]  # a t² + 2 across t + gap = 0
-        off, first, second = abs(gap), np.inf, np.inf
-        # most samples are so far away that up to the cap nothing makes up for their gap
-        if table[WHERE, i] == ON or (off > tie and off > cap * (2.0 * abs(turn) + cap * abs(a))):
-            continue
-        disc = turn * turn - a * gap
-        if off <= tie:
-            if (table[LABEL, i] * turn > 0.0) == below:
-                first = 1e-16
-            if a * turn < 0.0:
-                second = -2.0 * turn / a
-        elif disc > 0.0:
-            w = -(turn + math.copysign(math.sqrt(disc), turn))
-            if a * w > 0.0:
-                first = w / a
-            if gap * w > 0.0:
-                second = gap / w
-        for _ in range(2):
-            if low < first <= cap:
-                heap[AT, n], heap[WHO, n] = first, i
+def gather(table, heap, low, cap):
+    """Put the crossings beyond ``low`` and up to ``cap`` on the heap, and return how many there are."""
+    n = 0
+    for row in range(FIRST, SECOND + 1):
+        for i in range(table.shape[1]):
+            if low < table[row, i] <= cap:
+                heap[AT, n], heap[WHO, n] = table[row, i], i
                 n += 1
-            first = second
     for i in range(n // 2 - 1, -1, -1):
         sift(heap, i, n)
     return n
 
 
 @jit
-def first_stop(rows, table, heap, numbers, force, cosine, sine):
-    """Return where the loss along the arc is least, the sample whose kink it is (-1: it is smooth), and how many pass.
+def first_stop(known, table, heap, cosine, sine, reach):
+    """Return where the loss along the arc is least, and the sample whose kink it is (-1: it is smooth).
 
-    The loss is const + cosine cos θ + sine sin θ until a sample crosses its margin. Samples that pass change sides, and
-    the row ``force`` with them. Crossings are gathered up to a reach first, and further only where the loss still falls
-    there.
+    The loss is const + cosine cos θ + sine sin θ until a sample crosses its margin. Samples that pass change sides.
+    Crossings are gathered up to ``reach`` first, and further only where the loss still falls there.
     """
-    lowest, passed = -sine / (math.sqrt(sine * sine + cosine * cosine) - cosine), 0
-    low, cap = 0.0, lowest if lowest < numbers[REACH] else numbers[REACH]
+    lowest = -sine / (np.sqrt(sine * sine + cosine * cosine) - cosine)
+    low, cap = 0.0, min(lowest, reach)
     for _ in range(WIDENINGS):
-        for left in range(gather(table, heap, low, cap, numbers[ROUNDING]) - 1, -1, -1):
+        for left in range(gather(table, heap, low, cap) - 1, -1, -1):
             t, sample = heap[AT, 0], int(heap[WHO, 0])
             if lowest <= t:
-                return lowest, -1, passed
+                return lowest, -1
             heap[AT, 0], heap[WHO, 0] = heap[AT, left], heap[WHO, left]
             sift(heap, left - left, left)
-            passed += 1
-            change = table[PULLS, sample]
-            if table[WHERE, sample] == BELOW:
-                change, table[WHERE, sample] = -change, ABOVE
-            else:
-                table[WHERE, sample] = BELOW
-            add(rows, force, change, sample)
-            numbers[BALANCE] += change
+            below = table[WHERE, sample] == BELOW
+            change = -known[PULLS, sample] if below else known[PULLS, sample]
             cosine -= change * table[ALONG, sample]
             sine -= change * table[ACROSS, sample]
+            table[WHERE, sample] = ABOVE if below else BELOW
             if sine * (1.0 - t * t) - cosine * 2.0 * t >= 0.0:  # 1 + t² times the slope
-                return t, sample, passed
-            room = math.sqrt(sine * sine + cosine * cosine) - cosine
+                return t, sample
+            room = np.sqrt(sine * sine + cosine * cosine) - cosine
             lowest = -sine / room if sine < 0.0 and room > 0.0 else np.inf
         if lowest <= cap:
-            return lowest, -1, passed
-        if cap >= FAR:
-            break
-        low, cap = cap, lowest if lowest < 8.0 * cap else 8.0 * cap
-    return np.inf, -1, passed
+            return lowest, -1
+        if cap == np.inf:
+            return np.inf, -1
+        low, cap = cap, min(lowest, 8.0 * cap)
+    return np.inf, -1

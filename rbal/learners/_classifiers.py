@@ -72,10 +72,9 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
         squares have a moderate sum, with labels that are integers, would pass them.
         """
         if _plain(X, 2) and _plain(y, 1) and y.dtype.kind != "f" and len(X) == len(y) and X.size:
-            whole = self.n_states is not None and X.dtype.kind in "iu"  # states that are small will be asked for
-            X = X if whole else X.astype(float, copy=False)
+            X = X.astype(float, copy=False)
             with np.errstate(over="ignore", invalid="ignore"):
-                small = whole or np.vdot(X, X) < LARGEST**2
+                small = np.vdot(X, X) < LARGEST**2
             if small:
                 self.n_features_in_ = X.shape[1]
                 vars(self).pop("feature_names_in_", None)
@@ -90,8 +89,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
             return (X if small else squarable("X", X, getattr(self, "feature_names_in_", None))) / np.sqrt(L)
         Q = positive_int("n_states", self.n_states)
         one_hot_room("n_states", len(X), L, Q)
-        codes = helmert(Q).T / np.sqrt(L)
-        return np.take(codes, states("X", X, Q), axis=0).reshape(len(X), -1)
+        return (helmert(Q).T / np.sqrt(L))[states("X", X, Q)].reshape(len(X), -1)
 
     def _decode(self, J):
         return J if self.n_states is None else J.reshape(self.n_features_in_, -1) @ helmert(self.n_states)

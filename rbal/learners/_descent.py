@@ -8,7 +8,6 @@ Few samples come near their margins. The others stay on their sides in the first
 a constant; where one of them has moved to the other side after all, the descent goes on with more samples.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,80 +16,64 @@ from ._arcs import (
     ABOVE,
     ACROSS,
     ALONG,
-    BALANCE,
+    BEFORE,
     BELOW,
-    BIAS,
-    GAP,
-    LABEL,
-    LEAD,
-    MARGIN,
-    MULTIPLIER,
-    NORM,
+    FORCE,
+    FREE,
     ON,
+    PARTS,
+    PULL,
+    PULLED,
     PULLS,
-    RADIUS,
-    REACH,
-    ROUNDING,
+    SCORE,
+    TURN,
+    WEIGHTS,
     WHERE,
-    WORST,
+    crossings,
     directions,
     first_stop,
     spread,
 )
 from ._faces import (
-    FORCE,
-    FREE,
-    PULL,
-    PULLED,
-    TURN,
-    WEIGHTS,
-    Face,
     Samples,
     add,
     dot,
     empty_face,
     free_part,
+    held_pulls,
     hold,
     jit,
     join,
     land,
     leave,
     length,
-    stacked,
+    scale,
+    worst_of,
 )
 
 TIE = 1e-13  # distance to the margin that is rounding, relative to the largest score
 REFRESH = 64  # steps after which scores and forces are computed anew: rounding must not build up
 NEAR = 4  # samples that are followed in the first place, for each weight
 DONE, STALE, MORE = range(3)  # why the compiled part stops: at the minimum, for fresh numbers, for its number of steps
-# samples on the face, now and when their pulls were asked for; steps; whether the basis is complete
-HELD, ASKED, STEPS, FULL = range(4)
+# bias, summed pull of the samples below, score that is rounding, multiplier, first reach of an arc, norm of the weights
+# and of the pulls of all samples
+BIAS, BALANCE, ROUNDING, MULTIPLIER, REACH, RADIUS, NORM = range(7)
+HELD, ASKED, STEPS = range(3)  # samples on the face, now and when their pulls were asked for; steps
 
 
 class State(NamedTuple):
     """The samples that are followed, and where the descent stands, which changes in place."""
 
-    rows: np.ndarray  # (n + 2D + 7, W) samples and the rows of a face
-    columns: np.ndarray  # (D or D + 1, n) the samples once more, as columns of an even number of features
-    table: np.ndarray  # (7, n) rows LABEL … WHERE
+    X: np.ndarray  # (n, D)
+    known: np.ndarray  # (3, n) label, pull and margin of each sample
+    table: np.ndarray  # (7, n) what changes of them
     heap: np.ndarray  # (2, 2n)
     on: np.ndarray  # (D + 1,) the face
-    numbers: np.ndarray  # (9,) entries BIAS … WORST
-    counts: np.ndarray  # (4,) entries HELD … FULL
-
-    @property
-    def face(self):
-        """The face, as part of the rows."""
-        return Face(self.on, self.rows[self.table.shape[1] :])
-
-
-def begun(samples, face, numbers, counts):
-    """Return the state of a descent that follows these samples."""
-    n, D = samples.X.shape
-    columns, table = np.zeros((D + D % 2, n)), np.zeros((7, n))
-    columns[:D] = samples.X.T
-    table[LABEL], table[PULLS], table[MARGIN] = samples[1:]
-    return State(stacked(samples.X, face), columns, table, np.empty((2, 2 * n)), face.on, numbers, counts)
+    basis: np.ndarray  # (D, D)
+    R: np.ndarray  # (D, D)
+    vectors: np.ndarray  # (7, D)
+    numbers: np.ndarray  # (7,) entries BIAS … NORM
+    counts: np.ndarray  # (3,) entries HELD … STEPS
 
 
 def best_bias(scores, y, c, kappa, tie):
@@ -126,25 +109,30 @@ def descend(samples, J, b, start, max_iter, near_each=NEAR):
         Samples on their margins, and steps.
     """
     n, D = samples.X.shape
-    face, numbers, counts = begin(samples, J, b, start)
+    face, vectors, numbers, counts = begin(samples, J, b, start)
     few = near_each * D
     while True:
-        gap, on = gaps(samples, face.vectors[WEIGHTS], numbers[BIAS]), face.on[: counts[HELD]]
+        gap, on = gaps(samples, vectors[WEIGHTS], numbers[BIAS]), face.on[: counts[HELD]]
         rows = near(gap, on, few)
         share = (gap < 0.0).astype(float)
         share[rows] = 0.0  # of those that are not followed
         on[:] = np.searchsorted(rows, on)
-        state = begun(samples if len(rows) == n else Samples(*(part[rows] for part in samples)), face, numbers, counts)
+        some = samples if len(rows) == n else Samples(*(part[rows] for part in samples))
+        state = State(
+            some.X, np.stack(some[1:]), np.zeros((7, len(rows))), np.empty((2, 2 * len(rows))), *face, vectors, numbers,
+            counts,
+        )  # fmt: skip
         others = share * samples.pulls
         outer = None if len(rows) == n else np.append(others @ samples.X, others.sum())
-        outcome, face = run(state, outer, max_iter), state.face
-        J, b, on = face.vectors[WEIGHTS], numbers[BIAS], face.on[: counts[HELD]]
-        moved = (gaps(samples, J, b) < 0.0) != (share > 0.0)
+        outcome = run(state, outer, max_iter)
+        moved = (gaps(samples, vectors[WEIGHTS], numbers[BIAS]) < 0.0) != (share > 0.0)
         moved[rows] = False
         share[rows] = shares(state)
+        on = face.on[: counts[HELD]]
         on[:] = rows[on]
         if outer is None or outcome == MORE or (outcome == DONE and not moved.any()):
-            return J.copy(), b, numbers[MULTIPLIER], share, int(counts[HELD]), int(counts[STEPS])
+            J, b, multiplier = vectors[WEIGHTS], numbers[BIAS], numbers[MULTIPLIER]
+            return J, b, multiplier, share, int(counts[HELD]), int(counts[STEPS])
         few = 4 * few if outcome == DONE else n
 
 
@@ -161,18 +149,19 @@ def near(gap, on, few):
 
 
 def begin(samples, J, b, start):
-    """Return face, numbers and counts at a point near J (D,), with samples of ``start`` on their margins."""
-    radius, face = length(J), empty_face(len(J))
-    (m, full), landed = hold(samples.X, face, start), None
+    """Return face, vectors, numbers and counts at a point near J (D,), with samples of ``start`` on their margins."""
+    D, radius = len(J), length(J)
+    face, vectors = empty_face(D), np.zeros((7, D))
+    m, landed = hold(samples.X, face, start), None
     while m > 1 and landed is None:
         landed = land(samples, face, m, J, radius)
         m = m // 2 if landed is None else m
     if landed is not None:
         lead = face.on[0]
         J, b = landed, samples.X[lead] @ landed - samples.y[lead] * samples.kappa[lead]
-    face.vectors[WEIGHTS] = J
-    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, length(samples.pulls), 0.0, 0.0])
-    return face, numbers, np.array([0 if landed is None else m, 0, 0, full])
+    vectors[WEIGHTS] = J
+    numbers = np.array([b, 0.0, 0.0, 0.0, 1e-2, radius, length(samples.pulls)])
+    return face, vectors, numbers, np.array([0 if landed is None else m, 0, 0])
 
 
 def run(state, outer, max_iter):
@@ -196,10 +185,10 @@ def refresh(state, outer, sides):
 
     Where no sample holds the bias, it becomes the best one.
     """
-    face, table, on, numbers, counts = state.face, state.table, state.on, state.numbers, state.counts
-    y, pulls, kappa, where = table[LABEL], table[PULLS], table[MARGIN], table[WHERE]
-    vectors, X = face.vectors, state.rows[: len(y), : len(on) - 1]
-    J, scores = vectors[WEIGHTS], X @ vectors[WEIGHTS]
+    X, (y, pulls, kappa), on = state.X, state.known, state.on
+    vectors, numbers, counts = state.vectors, state.numbers, state.counts
+    J, where, scores = vectors[WEIGHTS], state.table[WHERE], state.table[SCORE]
+    scores[:] = X @ J
     numbers[ROUNDING] = TIE * (np.abs(scores).max() + kappa[0])
     if counts[HELD] > 0:
         numbers[BIAS] = scores[on[0]] - y[on[0]] * kappa[on[0]]
@@ -207,50 +196,46 @@ def refresh(state, outer, sides):
         numbers[BIAS], sample = best_bias(scores, y, y * pulls, kappa, numbers[ROUNDING])
         if sample >= 0:
             on[0], counts[HELD] = sample, 1
-    table[GAP] = scores - numbers[BIAS] - y * kappa
     if sides:
-        where[:] = np.where(y * table[GAP] < 0.0, BELOW, ABOVE)
+        where[:] = np.where(y * (scores - numbers[BIAS]) < kappa, BELOW, ABOVE)
         where[on[: counts[HELD]]] = ON
     below = np.where(where == BELOW, pulls, 0.0)
     vectors[FORCE], numbers[BALANCE] = below @ X, below.sum()
     if outer is not None:
         vectors[FORCE] += outer[:-1]
         numbers[BALANCE] += outer[-1]
-    vectors[FREE] = free_part(J, face.basis[: max(counts[HELD] - 1, 0)])
+    vectors[FREE] = free_part(J, state.basis[: max(counts[HELD] - 1, 0)])
 
 
 def shares(state):
     """Return what part of its weight each of the samples that are followed pulls with."""
     share = np.where(state.table[WHERE] == BELOW, 1.0, 0.0)
     known = state.on[: min(state.counts[HELD], state.counts[ASKED])]
-    pulled = np.append(state.numbers[LEAD], state.face.vectors[PULLED])
-    share[known] = pulled[: len(known)] / state.table[PULLS, known]
+    share[known] = state.vectors[PULLED, : len(known)] / state.known[PULLS, known]
     return share
 
 
 @jit
 def advance(state, stop):
     """Make steps until no sample wants to leave the face (DONE), or no sample holds the bias (STALE), or ``stop``."""
-    rows, on, counts, numbers, norm = state.rows, state.on, state.counts, state.numbers, state.numbers[NORM]
-    n, D = state.table.shape[1], on.shape[0] - 1
-    force, pull, free = n + 2 * D + FORCE, n + 2 * D + PULL, n + 2 * D + FREE
+    counts, numbers, vectors = state.counts, state.numbers, state.vectors
+    pull, free, norm = vectors[PULL], vectors[FREE], numbers[NORM]
     while counts[STEPS] < stop:
         counts[STEPS] += 1
-        for j in range(rows.shape[1]):
-            rows[pull, j] = rows[force, j]
+        for j in range(pull.shape[0]):
+            pull[j] = vectors[FORCE, j]
         if counts[HELD] > 0:
-            add(rows, pull, -numbers[BALANCE], on[0])
-        k = counts[HELD] - 1 if counts[HELD] > 0 else counts[HELD]
-        size, multiplier, strength = directions(rows, n, D, k, counts[FULL] > 0)
+            add(pull, -numbers[BALANCE], state.X[state.on[0]])
+        size, multiplier, strength = directions(vectors, state.basis, max(counts[HELD] - 1, 0))
         numbers[MULTIPLIER] = multiplier
-        if counts[HELD] < D and size > 1e-9 * numbers[RADIUS] and strength > 1e-11 * norm:
+        if counts[HELD] < pull.shape[0] and size > 1e-9 * numbers[RADIUS] and strength > 1e-11 * norm:
             passed = follow(state, -multiplier * size * size, -strength * size)
             # the pull has changed, or a bias that no sample holds: look again for the best point of the face
-            if counts[HELD] == 0 and (passed > 0 or abs(numbers[BALANCE]) > 1e-12 * norm):
+            if counts[HELD] == 0 and (passed or abs(numbers[BALANCE]) > 1e-12 * norm):
                 return STALE
-            if passed > 0:
+            if passed:
                 continue
-            numbers[MULTIPLIER] = dot(rows, pull, free) / dot(rows, free, free)
+            numbers[MULTIPLIER] = dot(pull, free) / dot(free, free)
         if counts[HELD] == 0 or not release(state):
             return DONE
         if counts[HELD] == 0:
@@ -260,69 +245,75 @@ def advance(state, stop):
 
 @jit
 def follow(state, cosine, sine):
-    """Turn the weights to the best point of an arc, and hold the sample whose kink it is; return how many pass."""
-    rows, table, on, numbers, m = state.rows, state.table, state.on, state.numbers, state.counts[HELD]
-    n, vectors = table.shape[1], state.table.shape[1] + 2 * on.shape[0] - 2
-    free, force = vectors + FREE, vectors + FORCE
-    along, across = spread(rows, state.columns, table, free, on[0] if m > 0 else -1)
-    t, sample, passed = first_stop(rows, table, state.heap, numbers, force, cosine, sine)
+    """Turn the weights to the best point of an arc, and hold the sample whose kink it is; True where samples passed."""
+    X, known, table, vectors, numbers = state.X, state.known, state.table, state.vectors, state.numbers
+    m = state.counts[HELD]
+    for i in range(table.shape[1]):
+        table[BEFORE, i] = table[WHERE, i]
+    spread(X, vectors, table)
+    lead = state.on[0] if m > 0 else -1
+    along, across = crossings(known, table, numbers[BIAS], lead, numbers[ROUNDING])
+    t, sample = first_stop(known, table, state.heap, cosine, sine, numbers[REACH])
     numbers[REACH] = 4.0 * t if t < 1e6 else 1e-2
-    cos, sin = -1.0, 0.0
-    if t < np.inf:
-        cos, sin = 2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)
-    for j in range(rows.shape[1]):
-        moved = cos * rows[free, j] + sin * rows[free + 1, j]
-        rows[vectors, j] += moved - rows[free, j]
-        rows[free, j] = moved
-    if m == 0:  # the weights are free altogether: keep their norm
-        factor = numbers[RADIUS] / math.sqrt(dot(rows, free, free))
-        for j in range(rows.shape[1]):
-            rows[free, j] *= factor
-            rows[vectors, j] = rows[free, j]
+    cos, sin = (2.0 / (1.0 + t * t) - 1.0, 2.0 * t / (1.0 + t * t)) if t < np.inf else (-1.0, 0.0)
+    turned(vectors, cos, sin, numbers[RADIUS] if m == 0 else 0.0)
     numbers[BIAS] += (cos - 1.0) * along + sin * across
-    for i in range(n):
-        table[GAP, i] += (cos - 1.0) * table[ALONG, i] + sin * table[ACROSS, i]
-    if sample >= 0 and join(rows, on, n, m, sample, state.counts[FULL] > 0):
+    passed = sample >= 0
+    for i in range(table.shape[1]):
+        table[SCORE, i] += (cos - 1.0) * (table[ALONG, i] + along) + sin * (table[ACROSS, i] + across)
+        if table[WHERE, i] != table[BEFORE, i]:
+            add_pull(X, known, vectors, numbers, i, 1.0 if table[WHERE, i] == BELOW else -1.0)
+            passed = True
+    if sample >= 0 and join(X, state.on, state.basis, state.R, m, sample):
         state.counts[HELD] += 1
         if table[WHERE, sample] == BELOW:
-            add(rows, force, -table[PULLS, sample], sample)
-            numbers[BALANCE] -= table[PULLS, sample]
+            add_pull(X, known, vectors, numbers, sample, -1.0)
         table[WHERE, sample] = ON
         if m > 0:
-            add(rows, free, -dot(rows, n + m - 1, free), n + m - 1)
+            row = state.basis[m - 1]
+            add(vectors[FREE], -dot(row, vectors[FREE]), row)
     return passed
+
+
+@jit
+def turned(vectors, cos, sin, radius):
+    """Turn the weights along an arc; where they are free altogether, keep them at this radius (0: they are not)."""
+    J, free, turn = vectors[WEIGHTS], vectors[FREE], vectors[TURN]
+    for j in range(J.shape[0]):
+        moved = cos * free[j] + sin * turn[j]
+        J[j] += moved - free[j]
+        free[j] = moved
+    if radius > 0.0:
+        scale(J, radius / np.sqrt(dot(J, J)))
+        for j in range(J.shape[0]):
+            free[j] = J[j]
 
 
 @jit
 def release(state):
     """Let the sample go whose multiplier is furthest outside [0, 1]; False where there is none."""
-    rows, table, on, numbers, m = state.rows, state.table, state.on, state.numbers, state.counts[HELD]
-    n, D = table.shape[1], on.shape[0] - 1
-    vectors, worst, out, first = n + 2 * D, m, 0.5 + 1e-9, -numbers[BALANCE]
-    rest, pulled = vectors + TURN, vectors + PULLED
-    for j in range(rows.shape[1]):
-        rows[rest, j] = numbers[MULTIPLIER] * rows[vectors, j] - rows[vectors + PULL, j]
-        rows[pulled, j] = 0.0
-    for i in range(n + m - 2, n - 1, -1):  # coefficients of the differences, from the last row of R on
-        p = (dot(rows, i, rest) - dot(rows, i + D, pulled)) / rows[i + D, i - n]
-        rows[pulled, i - n] = p
-        first -= p
-    numbers[LEAD], state.counts[ASKED] = first, m
-    for i in range(m):
-        share = abs(first / table[PULLS, on[i]] - 0.5)
-        if share > out:
-            worst, out, numbers[WORST] = i, share, first
-        first = rows[pulled, i]
-    if worst == m:
+    vectors, numbers, basis, on, m = state.vectors, state.numbers, state.basis, state.on, state.counts[HELD]
+    J, parts = vectors[WEIGHTS], vectors[PARTS]
+    for i in range(m - 1):
+        parts[i] = numbers[MULTIPLIER] * dot(basis[i], J) - parts[i]
+    held_pulls(parts, numbers[BALANCE], state.R, m, vectors[PULLED])
+    state.counts[ASKED] = m
+    worst, below = worst_of(vectors[PULLED], state.known[PULLS], on, m)
+    if worst < 0:
         return False
     sample = on[worst]
-    leave(rows, on, n, m, worst)
+    leave(on, basis, state.R, m, worst)
     state.counts[HELD] = m - 1
     if m > 1:  # one more direction is free
-        add(rows, vectors + FREE, dot(rows, n + m - 2, vectors), n + m - 2)
-    table[WHERE, sample] = ABOVE
-    if numbers[WORST] * table[PULLS, sample] > 0.0:  # it would pull with more than its weight
-        table[WHERE, sample] = BELOW
-        add(rows, vectors + FORCE, table[PULLS, sample], sample)
-        numbers[BALANCE] += table[PULLS, sample]
+        add(vectors[FREE], dot(basis[m - 2], J), basis[m - 2])
+    state.table[WHERE, sample] = BELOW if below else ABOVE
+    if below:
+        add_pull(state.X, state.known, vectors, numbers, sample, 1.0)
     return True
+
+
+@jit
+def add_pull(X, known, vectors, numbers, sample, sign):
+    """Add the pull of a sample to that of the samples below, or take it off."""
+    add(vectors[FORCE], sign * known[PULLS, sample], X[sample])
+    numbers[BALANCE] += sign * known[PULLS, sample]

@@ -2,13 +2,10 @@ r"""A face of the perceptron's loss: samples held on their margins, and what wei
 
 On the face the weights split into a part that is fixed and a part that is free to turn. With samples
 :math:`a_0, a_1, \dots` on the margin a move is orthogonal to the differences :math:`x_{a_j} - x_{a_0}`, and the bias
-follows from :math:`a_0`; a QR factorisation of these differences is updated as samples come and go. Its orthonormal
-basis is a complete one for few weights, and for faces that hold many samples: then few rows of it are free, and what is
-projected onto them costs little.
+follows from :math:`a_0`; a QR factorisation of these differences is updated as samples come and go.
 
 What is compiled takes few arrays and spells out its loops, and most of it cannot be called from Python: all this
-compiles in a fraction of the time. Samples, basis, triangle and vectors are rows of one array, told by their number, so
-that no function takes a part of an array.
+compiles in a fraction of the time.
 """
 
 import math
@@ -20,18 +17,10 @@ from scipy.linalg import lapack
 from .._support.jit import compiled
 
 # Sums may be reordered so that they vectorise.
-jit = compiled(fastmath={"reassoc", "contract"}, _nrt=False)
+jit = compiled(fastmath={"reassoc", "contract"})
 
 DEPENDENT = 1e-10  # part of a difference that is left outside the span of the others: less is rounding
 LOST = 0.01  # part of a squared norm below which a projection is made once more for the rounding
-SMALL = 200  # weights up to which the basis is always complete
-MANY = 0.8  # samples on the face, for each weight, from which on it is
-WIDE = 16  # rows are as long as a multiple of it, with zeros at the end: loops over them then have no remainder
-
-# Vectors: weights; their part that is free to turn; where it turns to; pull of the samples below, and that with the
-# bias held; pulls of the samples on the face but for the first, as they were last asked for; and room for parts along
-# the rows of the basis
-WEIGHTS, FREE, TURN, FORCE, PULL, PULLED, PARTS = range(7)
 
 
 class Samples(NamedTuple):
@@ -44,65 +33,35 @@ class Samples(NamedTuple):
 
 
 class Face(NamedTuple):
-    """Samples held on their margins, the QR factorisation of their differences, and vectors; all change in place."""
+    """Samples held on their margins, and the QR factorisation of their differences; both change in place."""
 
     on: np.ndarray  # (D + 1,) indices of the samples, the first m of which count
-    rows: np.ndarray  # (2D + 7, W): rows of the basis, of the triangle, and vectors, with zeros after D entries
-
-    @property
-    def basis(self):
-        """Orthonormal rows (D, D), the first m - 1 of which span the differences."""
-        D = len(self.on) - 1
-        return self.rows[:D, :D]
-
-    @property
-    def R(self):
-        """Upper triangle (D, D), m - 1 rows and columns of which count."""
-        D = len(self.on) - 1
-        return self.rows[D : 2 * D, :D]
-
-    @property
-    def vectors(self):
-        """The vectors (7, D)."""
-        D = len(self.on) - 1
-        return self.rows[2 * D :, :D]
+    basis: np.ndarray  # (D, D) orthonormal rows, m - 1 of which count
+    R: np.ndarray  # (D, D) upper triangle
 
 
 def empty_face(D):
     """Return a face that holds no sample, for D weights."""
-    face = Face(np.zeros(D + 1, np.int64), np.zeros((2 * D + 7, -(-D // WIDE) * WIDE)))
-    face.basis.flat[:: D + 1] = 1.0
-    return face
-
-
-def stacked(X, face):
-    """Return samples (n, D) and the rows of a face in one array (n + 2D + 7, W)."""
-    rows = np.zeros((len(X) + len(face.rows), face.rows.shape[1]))
-    rows[: len(X), : X.shape[1]] = X
-    rows[len(X) :] = face.rows
-    return rows
+    return Face(np.zeros(D + 1, np.int64), np.zeros((D, D)), np.zeros((D, D)))
 
 
 def hold(X, face, samples):
-    """Put samples on an empty face, but for those whose difference lies in the span of others.
+    """Put samples on an empty face, but for those whose difference lies in the span of others; return how many.
 
-    Returned are how many there are, and whether the basis is complete. LAPACK factorises them at once: to add one after
-    the other would take most of the time of a large problem.
+    LAPACK factorises them at once: to add one after the other would take most of the time of a large problem.
     """
-    D = X.shape[1]
-    samples, full = np.asarray(samples, np.int64)[:D], D < SMALL
+    samples = np.asarray(samples, np.int64)[: X.shape[1]]
     while len(samples) > 1:
         differences = X[samples[1:]] - X[samples[0]]
-        k = len(differences)
-        full = D < SMALL or k > MANY * D
-        Q, R = np.linalg.qr(differences.T, mode="complete" if full else "reduced")
-        apart = np.abs(np.diag(R)) > DEPENDENT * np.linalg.norm(differences, axis=1)
+        Q, R = np.linalg.qr(differences.T)
+        k = len(R)
+        apart = np.abs(np.diag(R)) > DEPENDENT * np.linalg.norm(differences, axis=1)[:k]
         if apart.all():
-            face.basis[: Q.shape[1]], face.R[:k, :k] = Q.T, R[:k]
+            face.basis[:k], face.R[:k, :k] = Q.T, R
             break
-        samples = samples[np.append(True, apart)]
+        samples = samples[: k + 1][np.append(True, apart)]
     face.on[: len(samples)] = samples
-    return len(samples), full
+    return len(samples)
 
 
 def land(samples, face, m, J, radius):
@@ -130,93 +89,118 @@ def free_part(J, basis):
 
 
 @jit
-def dot(rows, a, b):
-    """Return the product of two rows."""
+def dot(a, b):
+    """Return the product of two vectors."""
     total = 0.0
-    for j in range(rows.shape[1]):
-        total += rows[a, j] * rows[b, j]
+    for j in range(a.shape[0]):
+        total += a[j] * b[j]
     return total
 
 
 @jit
-def add(rows, out, scale, v):
-    """Add a multiple of a row to another one."""
-    for j in range(rows.shape[1]):
-        rows[out, j] += scale * rows[v, j]
+def add(out, scale, v):
+    """Add a multiple of a vector to another one."""
+    for j in range(out.shape[0]):
+        out[j] += scale * v[j]
 
 
 @jit
-def rotate(rows, one, cos, sin):
-    """Rotate a row and the next one into each other."""
-    two = one + 1
-    for j in range(rows.shape[1]):
-        a, b = rows[one, j], rows[two, j]
-        rows[one, j], rows[two, j] = cos * a + sin * b, cos * b - sin * a
+def scale(v, factor):
+    """Multiply a vector by a factor."""
+    for j in range(v.shape[0]):
+        v[j] *= factor
 
 
 @jit
-def join(rows, on, n, m, sample, full):
-    """Add one of n samples to the m of the face; return False where its difference lies in the span of the others."""
+def project(v, basis, k, h):
+    """Take off v (D,), in place, its parts along the first k rows of the basis, and write their sizes to h (k,)."""
+    before = left = dot(v, v)
+    for i in range(k):
+        h[i] = 0.0
+    for _ in range(2):
+        for i in range(k):
+            part = dot(basis[i], v)
+            h[i] += part
+            add(v, -part, basis[i])
+        left = dot(v, v)
+        if left > LOST * before:
+            break
+    return left
+
+
+@jit
+def join(X, on, basis, R, m, sample):
+    """Add a sample to the m of the face; return False where its difference lies in the span of the others."""
     if m > 0:
-        D, k = on.shape[0] - 1, m - 1
-        d, parts = n + 2 * D + TURN, n + 2 * D + PARTS
-        for j in range(rows.shape[1]):
-            rows[d, j], rows[parts, j] = rows[sample, j] - rows[on[0], j], 0.0
-        size = dot(rows, d, d)
-        for _ in range(1 if full else 2):
-            for i in range(D if full else k):
-                part = dot(rows, n + i, d)
-                rows[parts, i] += part
-                if not full:
-                    add(rows, d, -part, n + i)
-            if dot(rows, d, d) > LOST * size:
-                break
-        left = 0.0 if full else dot(rows, d, d)
-        for i in range(k, D):  # nothing yet where the basis is not complete
-            left += rows[parts, i] * rows[parts, i]
+        k = m - 1
+        d, h = basis[k], np.empty(k)
+        for j in range(d.shape[0]):
+            d[j] = X[sample, j] - X[on[0], j]
+        size = dot(d, d)
+        left = project(d, basis, k, h)
         if not left > DEPENDENT**2 * size:
             return False
-        if full:
-            turn_free(rows, n, k, D, parts)
-        else:
-            rows[parts, k] = math.sqrt(left)
-            for j in range(rows.shape[1]):
-                rows[n + k, j] = rows[d, j] / rows[parts, k]
-        for i in range(m):
-            rows[n + D + i, k] = rows[parts, i]
+        left = np.sqrt(left)
+        for i in range(k):
+            R[i, k] = h[i]
+        R[k, k] = left
+        scale(d, 1.0 / left)
     on[m] = sample
     return True
 
 
 @jit
-def turn_free(rows, n, k, D, parts):
-    """Turn the free rows of a basis, until the first of them has all of a vector with these parts along the rows."""
-    for i in range(D - 2, k - 1, -1):
-        a, b = rows[parts, i], rows[parts, i + 1]
-        if b != 0.0:
-            size = math.sqrt(a * a + b * b)
-            rotate(rows, n + i, a / size, b / size)
-            rows[parts, i] = size
+def leave(on, basis, R, m, gone):
+    """Remove one of the m samples of the face, and bring R back to a triangle by rotations.
+
+    The last of the m - 1 rows of the basis then is the direction that has become free.
+    """
+    k = m - 1  # columns of R
+    if gone == 0:  # the differences are now counted from the next sample, which changes the first row only
+        for col in range(1, k):
+            R[0, col] -= R[0, 0]
+    first = max(gone - 1, 0)
+    for i in range(k):
+        for col in range(max(first, i - 1), k - 1):
+            R[i, col] = R[i, col + 1]
+    for col in range(first, k - 1):
+        a, b = R[col, col], R[col + 1, col]
+        size = np.sqrt(a * a + b * b)
+        rotate(R[col], R[col + 1], col, a / size, b / size)
+        rotate(basis[col], basis[col + 1], k - k, a / size, b / size)
+    for i in range(gone, m - 1):
+        on[i] = on[i + 1]
 
 
 @jit
-def leave(rows, on, n, m, gone):
-    """Remove one of the m samples of the face, and bring R back to a triangle by rotations.
+def rotate(one, two, start, cos, sin):
+    """Rotate two vectors into each other, from this entry on."""
+    for i in range(start, one.shape[0]):
+        a, b = one[i], two[i]
+        one[i], two[i] = cos * a + sin * b, cos * b - sin * a
 
-    Row m - 2 of the basis then is the direction that has become free.
+
+@jit
+def held_pulls(rest, balance, R, m, pulled):
+    """Write the pulls p (m,) of the samples on the face: Σ p (x - x₀) has parts ``rest`` (m - 1,), and Σ p = -balance.
+
+    Along the rows of the basis these are the parts of k̂J less the pull of all other samples.
     """
-    k, basis, R = m - 1, n, n + on.shape[0] - 1  # columns of R, and where rows begin
-    if gone == 0:  # the differences are now counted from the next sample, which changes the first row only
-        for col in range(1, k):
-            rows[R, col] -= rows[R, 0]
-    first = gone - 1 if gone > 0 else gone
-    for i in range(k):
-        for col in range(first, k - 1):  # what comes below the diagonal this way is never read
-            rows[R + i, col] = rows[R + i, col + 1]
-    for col in range(first, k - 1):
-        a, b = rows[R + col, col], rows[R + col + 1, col]
-        size = math.sqrt(a * a + b * b)
-        rotate(rows, R + col, a / size, b / size)
-        rotate(rows, basis + col, a / size, b / size)
-    for i in range(gone, m - 1):
-        on[i] = on[i + 1]
+    pulled[0] = -balance
+    for i in range(m - 2, -1, -1):
+        total = rest[i]
+        for j in range(i + 1, m - 1):
+            total -= R[i, j] * pulled[j + 1]
+        pulled[i + 1] = total / R[i, i]
+        pulled[0] -= pulled[i + 1]
+
+
+@jit
+def worst_of(pulled, pulls, on, m):
+    """Return the index of the worst of m multipliers outside [0, 1], or -1, and whether it is above 1."""
+    worst, out, above = -1, 0.5 + 1e-9, False
+    for i in range(m):
+        share = pulled[i] / pulls[on[i]]
+        if abs(share - 0.5) > out:
+            worst, out, above = i, abs(share - 0.5), share > 0.5
+    return worst, above

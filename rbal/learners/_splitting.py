@@ -3,20 +3,20 @@ r"""A splitting (ADMM) with the margins as the split variable: a quick guess of 
 Its weight step is a least-squares problem on a sphere, :math:`(G + \mu) a = h` with the centred Gram matrix G and the
 norm of a prescribed. The shift :math:`\mu` settles down with the rest. So it is found by Newton's method, with a
 factorisation in each step, only now and then, and corrected to first order in between. Most is in single precision: a
-guess needs no more digits, and most of the time goes into reading the samples. BLAS does that, so nothing is compiled.
+guess needs no more digits, and most of the time goes into reading the samples.
 """
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
-from ._faces import free_part, length
+from ._faces import dot, free_part, jit, length, scale
 
 BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
 BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
-# samples that come to their margins or leave them in a block, for each weight: a step of the descent each, or less
-# where a small problem is convex
-SETTLED, SETTLED_CONVEX = 0.1, 0.3
+SETTLED = (
+    0.1  # samples that come to their margins or leave them in a block, for each weight: a step of the descent each
+)
 NEWTON = 40  # steps at most
 LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none to spare
 CLOSE = 1e-4  # relative error of the norm that needs no correction
@@ -25,13 +25,19 @@ WELL = 1e4  # times the least shift: above it the problem is convex for certain,
 FALL = 4.0  # factor that the shift falls by at most in a block: after the first ones h is far from settled
 LARGE = 200  # weights from which on factorisations take most of the time
 POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
-PIECE = 2**18  # numbers of samples that are read at a time: a megabyte
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
+LABEL, MARGIN, LOSS = range(
+    3
+)  # rows of what is known of the samples, (3, n): the last is how far the loss moves a margin
+SPLIT, DUAL = range(2)  # rows of what changes, (2, n): split margins and their dual variables
+PULL, WEIGHTS, CHANGE = range(3)  # rows of vectors (3, D): right side h of the weight step, its solution a, and -da/dμ
+# norm of the weights, column that no sample changes (-1: none), mean score that weights are to fit, bias, samples short
+RADIUS, SLACK, MIDDLE, BIAS, SHORT = range(5)
 
 
 def split(samples, radius, J, b):
-    """Return approximate weights (D,) and bias, the samples on their margins there, and if it is convex for certain.
+    """Return approximate weights (D,) and bias, the samples on their margins there, and if it is large and convex.
 
     It starts at J (D,) and b.
     """
@@ -41,17 +47,16 @@ def split(samples, radius, J, b):
         before = on
         state.factorise()
         state.run(BLOCK)
-        on = state.split == state.kappa
-        if not state.short:
+        on = state.table[SPLIT] == state.known[MARGIN]
+        if not state.numbers[SHORT]:
             break
         # What is left costs the descent one step a sample. After one block it may not have begun to show.
-        few = (SETTLED_CONVEX if state.sure() and len(J) < LARGE else SETTLED) * len(J)
-        if np.count_nonzero(on != before) <= few and (block > 0 or not state.convex):
+        if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or not state.convex):
             break
         if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
             break
     J, b = state.weights()
-    return J, b, np.flatnonzero(on), state.sure()
+    return J, b, np.flatnonzero(on), state.convex
 
 
 class Splitting:
@@ -59,72 +64,31 @@ class Splitting:
 
     def __init__(self, samples, radius, J, b):
         X, y, pulls, kappa = samples
-        n, D = X.shape
-        self.mean, self.mu, self.upper, self.radius, c = X.mean(axis=0), None, None, radius, y * pulls
-        # Samples from their mean times their labels, and the labels: what the mean score adds to all margins.
-        self.Z = np.empty((n, D + 1), f32)
-        np.subtract(X, self.mean, out=self.Z[:, :D], casting="same_kind")
-        self.Z[:, D] = 1.0
-        self.Z *= y.astype(f32)[:, None]
-        self.gram = (self.Z.T @ self.Z)[:D, :D].copy()
+        self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
+        self.Z = np.subtract(X, self.mean, out=np.empty(X.shape, f32), casting="same_kind")
+        self.gram, self.upper = self.Z.T @ self.Z, None
         # Large problems count as convex as long as the shift, which becomes the multiplier, stays well above zero.
-        self.convex = D >= LARGE
+        self.convex = len(J) >= LARGE
         spread = np.diag(self.gram).astype(float)
         self.least = LEAST * max(spread.mean(), 1e-300)
-        # the column that no sample changes (-1: none)
-        self.slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
-        self.kappa, self.loss = kappa.astype(f32), (c / c.mean()).astype(f32)  # how far the loss moves a margin
-        self.split = np.maximum(y * (X @ J - b), kappa).astype(f32)
-        self.moved = self.split.copy()  # split margins and their dual variables together
-        self.pull = self.split @ self.Z  # right side h of the weight step, and n times the mean score to fit
-        self.a = np.zeros(D + 1, f32)  # its solution, and the mean score
-        self.margins, self.short = np.empty(n, f32), 1  # and samples short of theirs
-        # What is read twice in a step is read from a near cache the second time.
-        rows = (self.Z, self.kappa, self.loss, self.margins, self.moved, self.split)
-        size = max(PIECE // (D + 1), 1)
-        self.pieces = [[row[first : first + size] for row in rows] for first in range(0, n, size)]
-
-    def sure(self):
-        """Whether the shift is so far above zero that the problem is convex for certain."""
-        return self.mu > WELL * self.least
+        slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
+        self.known = np.stack([y, kappa, c / c.mean()]).astype(f32)
+        self.table = np.zeros((2, len(y)), f32)
+        self.table[SPLIT] = np.maximum(y * (X @ J - b), kappa)
+        target = self.known[LABEL] * self.table[SPLIT]
+        self.vectors, self.factor = np.zeros((3, len(J)), f32), None
+        self.vectors[PULL] = target @ self.Z
+        self.numbers = np.array([radius, slack, target.mean(dtype=float), 0.0, 1.0])
 
     def weights(self):
         """Return weights (D,) and bias."""
-        J = self.a[:-1].astype(float)
-        J *= self.radius / length(J)
-        return J, float(self.mean @ J - self.a[-1])
+        J = self.vectors[WEIGHTS].astype(float)
+        J *= self.numbers[RADIUS] / length(J)
+        return J, float(self.mean @ J + self.numbers[BIAS])
 
     def run(self, steps):
-        """Make steps of ADMM: weights fit the split margins, which then lower the loss."""
-        for _ in range(steps):
-            self.fit_weights()
-            pull = 0.0
-            for Z, kappa, loss, margins, moved, split in self.pieces:
-                np.dot(Z, self.a, out=margins)
-                moved += RELAXED * (margins - split)
-                np.minimum(moved + loss, kappa, out=split)
-                np.maximum(moved, split, out=split)
-                pull = pull + (split + split - moved) @ Z
-            self.pull = pull
-        self.short = np.count_nonzero(self.margins < self.kappa)
-
-    def fit_weights(self):
-        """Make the weight step with the factor that there is, and correct the shift μ to first order."""
-        a, radius = self.quick_solve(self.pull[:-1]), self.radius
-        norm = length(a)
-        if self.slack >= 0 and norm <= radius:
-            a[self.slack] = np.sqrt(radius * radius - norm * norm)
-        elif norm > 0.0:
-            if abs(norm / radius - 1.0) > CLOSE:
-                change = self.quick_solve(a)  # -da/dμ
-                a -= f32(norm * norm / float(a @ change) * (norm / radius - 1.0)) * change
-                norm = length(a)
-            a *= f32(radius / norm)
-        self.a[:-1], self.a[-1] = a, self.pull[-1] / len(self.Z)
-
-    def quick_solve(self, v):
-        """Return (G + μ)⁻¹ v (D,) in single precision."""
-        return blas.strsv(self.factor, blas.strsv(self.factor, v, trans=1))
+        """Make steps of ADMM."""
+        splitting(self.Z, self.known, self.table, self.vectors, self.factor, self.numbers, steps)
 
     def factorise(self, close=CLOSE, rough=ROUGH):
         """Factorise G + μ for the shift μ at which the solution of the weight step has the right norm.
@@ -132,25 +96,23 @@ class Splitting:
         The norm falls in μ, and its inverse is nearly linear (a secular equation). It may fall short even where G + μ
         is nearly singular: then the rest goes along a column that no sample changes, or else all weights are scaled.
 
-        The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex, for small ones from
-        the second time on: there is one minimum then, and the descent finds it from any guess.
+        The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex: there is one minimum
+        then, and the descent finds it from any guess.
         """
-        h, radius = self.pull[:-1].astype(float), self.radius
-        low = floor = self.least if self.slack >= 0 else -np.inf
+        h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
+        low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
         if self.convex and self.mu is not None:
             low = floor = max(floor, self.mu / FALL)
         high = max(length(h) / radius, 2.0 * self.least)
         mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
-        known = self.convex or self.mu is not None
         for step in range(NEWTON):
-            sure = rough > close and known and mu > WELL * self.least
-            well = sure and self.convex
+            well = rough > close and self.convex and mu > WELL * self.least
             if not self.cholesky(mu, f32 if well else float):
                 low, mu = mu, 0.5 * (mu + high)
                 continue
             a = self.solve(h)
             norm = length(a)
-            if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if sure else close) or (mu == floor and norm < radius):
+            if norm == 0.0 or abs(norm / radius - 1.0) <= (rough if well else close) or (mu == floor and norm < radius):
                 break
             new = mu + norm**2 / (a @ self.solve(a)) * (norm / radius - 1.0)
             if well and step == 0:
@@ -161,8 +123,8 @@ class Splitting:
             if abs(new - mu) <= 1e-6 * abs(mu):
                 break
             mu = new
-        self.factor = np.asarray(self.upper, f32)
-        self.convex &= self.sure()
+        self.factor = np.asarray(self.upper.T, f32)
+        self.convex &= self.mu > WELL * self.least
 
     def cholesky(self, mu, kind):
         """Write the upper triangle whose square is G + μ, of this type or a better one; False where there is none."""
@@ -184,7 +146,7 @@ class Splitting:
         factorisation of a large matrix. What is outside of it adds to the norm, so that this shift is too small, if
         anything; so is one of Newton's method.
         """
-        h, radius, least = self.pull[:-1], self.radius, WELL * self.least
+        h, radius, least = self.vectors[PULL], self.numbers[RADIUS], WELL * self.least
         if not (self.convex and high > least):
             return otherwise
         n = POWERS if self.upper is None else INVERSES
@@ -202,3 +164,59 @@ class Splitting:
     def solve(self, v):
         """Return (G + μ)⁻¹ v for the shift that G is factorised with."""
         return (lapack.spotrs if self.upper.dtype == f32 else lapack.dpotrs)(self.upper, v)[0]
+
+
+@jit
+def splitting(Z, known, table, vectors, factor, numbers, steps):
+    """Make steps of ADMM in place: weights fit the split margins, which then lower the loss."""
+    h, a = vectors[PULL], vectors[WEIGHTS]
+    for _ in range(steps):
+        fit_weights(vectors, factor, numbers)
+        bias, short, total = f32(-numbers[MIDDLE]), 0, 0.0
+        scale(h, f32(0.0))
+        for i in range(Z.shape[0]):
+            row, score = Z[i], f32(0.0)
+            for j in range(row.shape[0]):
+                score += row[j] * a[j]
+            margin = known[LABEL, i] * (score - bias)
+            moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, i] + table[DUAL, i]
+            u = max(moved, min(moved + known[LOSS, i], known[MARGIN, i]))
+            table[SPLIT, i], table[DUAL, i] = u, moved - u
+            short += margin < known[MARGIN, i]
+            target = known[LABEL, i] * (u - table[DUAL, i])
+            total += target
+            for j in range(row.shape[0]):
+                h[j] += target * row[j]
+        numbers[BIAS], numbers[SHORT], numbers[MIDDLE] = -numbers[MIDDLE], short, total / Z.shape[0]
+
+
+@jit
+def fit_weights(vectors, factor, numbers):
+    """Make the weight step with the factor that there is, and correct the shift μ to first order."""
+    a, change, radius = vectors[WEIGHTS], vectors[CHANGE], numbers[RADIUS]
+    solve(factor, vectors[PULL], a)
+    norm = np.sqrt(dot(a, a))
+    if numbers[SLACK] >= 0 and norm <= radius:
+        a[int(numbers[SLACK])] = np.sqrt(radius * radius - norm * norm)
+    elif norm > 0.0:
+        if abs(norm / radius - 1.0) > CLOSE:
+            solve(factor, a, change)
+            shift = f32(norm * norm / dot(a, change) * (norm / radius - 1.0))
+            for j in range(a.shape[0]):
+                a[j] -= shift * change[j]
+            norm = np.sqrt(dot(a, a))
+        scale(a, f32(radius / norm))
+
+
+@jit
+def solve(factor, right, out):
+    """Solve (factor factorᵀ) out = right for a lower triangle (D, D)."""
+    for i in range(out.shape[0]):
+        total = right[i]
+        for j in range(i):
+            total -= factor[i, j] * out[j]
+        out[i] = total / factor[i, i]
+    for i in range(out.shape[0] - 1, -1, -1):
+        out[i] /= factor[i, i]
+        for j in range(i):
+            out[j] -= out[i] * factor[i, j]
