@@ -237,6 +237,8 @@ def advise(chosen):
                 check=chosen.check, folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs,
                 random_state=chosen.seed, progress=shown,
             )  # fmt: skip
+        if getattr(advice, "many", False) and (chosen.at_precision is not None or chosen.at_recall is not None):
+            raise ValueError(f"--at-precision and --at-recall go with two classes, got {len(advice.data.classes)}")
         if chosen.html:
             write(chosen.html, advice.to_html())
     except (ValueError, OSError, MemoryError) as error:

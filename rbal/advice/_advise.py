@@ -148,11 +148,8 @@ def advise(
     data = _of_two(reading)
     if data is None:
         return _of_many(reading, (wanted, *options[:3]), how, random_state, (folds, repeats))
-    setting = Setting(data.n_pos, data.n_neg, data.D, *options, tuned=how.train != "none")
-    advice = Advice(**predict(data, setting, wanted, how, random_state))
-    if how.train != "check":
-        return advice
-    return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
+    checking = {"folds": folds, "repeats": repeats, "n_jobs": n_jobs, "progress": progress}
+    return _of_data(data, wanted, options, how, {**checking, "random_state": random_state})
 
 
 def advise_file(
@@ -236,11 +233,15 @@ def advise_file(
         data = _of_two(reading)
         if data is None:
             return _of_many(reading, (wanted, *options[:3]), how, random_state, (folds, repeats))
+    checking = {"folds": folds, "repeats": repeats, "n_jobs": n_jobs, "progress": progress}
+    return _of_data(data, wanted, options, how, {**checking, "random_state": random_state})
+
+
+def _of_data(data, wanted, options, how, checking):
+    """Return the advice on two classes, checked by cross-validation if that is wanted."""
     setting = Setting(data.n_pos, data.n_neg, data.D, *options, tuned=how.train != "none")
-    advice = Advice(**predict(data, setting, wanted, how, random_state))
-    if how.train != "check":
-        return advice
-    return verify(advice, folds=folds, repeats=repeats, n_jobs=n_jobs, random_state=random_state, progress=progress)
+    advice = Advice(**predict(data, setting, wanted, how, checking["random_state"]))
+    return verify(advice, **checking) if how.train == "check" else advice
 
 
 def _of_two(reading):

@@ -236,3 +236,5 @@ def test_command_tells_of_many_classes(tmp_path, capsys):
     assert "<table>" in page.read_text(encoding="utf-8")
     assert main(["advise", str(path), "--label", "kind", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["metric"] == "macro_recall"
+    assert main(["advise", str(path), "--label", "kind", "--C", "1", "--at-recall", "0.9"]) == 1
+    assert "--at-precision and --at-recall go with two classes, got 3" in capsys.readouterr().err

@@ -123,7 +123,7 @@ def test_platt_link_is_near_the_truth():
     assert link.intercept == pytest.approx(np.log(0.25), abs=0.1)
 
 
-def test_a_rule_that_fails_knows_nothing():
+def test_a_rule_that_fails_knows_nothing(capsys):
     y, y_test = np.repeat([1, -1], [10, 30]), np.repeat([1, -1], [5, 20])
 
     def broken():
@@ -131,6 +131,7 @@ def test_a_rule_that_fails_knows_nothing():
 
     found = _trials.measured(["weights"], broken, y, y_test)
     assert found["weights: failed"] == 1
+    assert "ArithmeticError: no" in capsys.readouterr().err
     assert found["weights: ba"] == found["weights, tuned: ba"] == 0.5
     assert found["weights: auprc"] == 0.2
     assert found["weights: log_loss"] == pytest.approx(-0.2 * np.log(0.25) - 0.8 * np.log(0.75))

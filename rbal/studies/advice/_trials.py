@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import time
+import traceback
 import warnings
 
 import numpy as np
@@ -103,6 +104,7 @@ def measured(names, train, y, y_test):
         parts = [numbers(name, fitted, y, y_test) for name, fitted in zip(names, train(), strict=True)]
         failed = 0
     except Exception:  # whatever it was: a rule that gives no answer counts as one that knows nothing
+        traceback.print_exc()  # and its cause is told, so that a fault of this program is not taken for one of a rule
         parts, failed = [ignorant(name, y, y_test) for name in names], 1
     return {k: v for part in parts for k, v in part.items()} | {f"{names[0]}: failed": failed}
 
