@@ -21,7 +21,6 @@ from ._widths import Wide
 NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
 TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
 WORTH = 0.005  # what another C has to be ahead of C = 1 to be worth a word
-SPARSE, COARSE = 17, 9  # mixtures that are solved with widths, each on its own, and while C is chosen
 FEWEST = 10  # rows of a class whose width is worth to be taken
 FAINT = 0.01  # scores that differ by less than this share of the margin are noise of the optimiser
 STEPS = (1.0, 2.0, 5.0)  # of a first grid of C in every decade
@@ -142,7 +141,7 @@ def choose(moments, setting, C):
 
 def _rows_at(moments, setting, C):
     """Return a dict from (strategy, threshold) to the prediction at one C."""
-    setting = setting._replace(C=C, chosen=(), grid=COARSE if isinstance(moments, Wide) else setting.grid)
+    setting = setting._replace(C=C, chosen=())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())  # at the ends of the grid, which are then not chosen
         at = evaluate(moments, setting)
@@ -203,8 +202,6 @@ def select(data, setting, wanted, random_state):
 def _settled(machine, setting, wanted):
     """Choose the C of each remedy for one machine, and solve it there."""
     setting, moments, candidates = machine.setting(setting), machine.moments(wanted.moments), None
-    if isinstance(moments, Wide):
-        setting = setting._replace(grid=SPARSE)
     if wanted.C is not None:
         setting, candidates = choose(moments, setting, wanted.C)
         value = evaluate(moments, setting).value

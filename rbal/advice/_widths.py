@@ -12,11 +12,9 @@ import numpy as np
 
 from .._support.warnings import convergence_warning
 from ..metrics import MixtureMetrics
-from ..moments import Mixture
-from ..moments._blocks import Diagonal
 from ..moments._estimate import Sample
 from ..moments._spectrum import Spectrum
-from ..saddle import solve, sweep
+from ..saddle._solve import sweep_widths
 from ..strategies._held import free_share
 
 ROUNDS = 4  # of weights and widths
@@ -47,22 +45,8 @@ class WideSolution(NamedTuple):
     free: np.ndarray  # (n,) as of free_share
 
 
-def mixture(spectrum, widths):
-    """Return the Mixture of two classes with this spectrum, times a width each."""
-    half = 0.5 * np.sqrt(spectrum.s)
-    centres = np.stack([half, -half])
-    found = Mixture(
-        L=spectrum.L, Q=spectrum.Q, means=centres, centres=centres,
-        covs=([spectrum.lam], np.zeros(2, np.int64), np.array(widths, float)),
-        clusters=(np.array([1, -1]), np.ones(2), 1),
-    )  # fmt: skip
-    # directions are counted by numbers that are not whole, which only the block can hold
-    found.blocks = Diagonal(np.ascontiguousarray(spectrum.lam[None]), spectrum.g, centres, spectrum.g_null)
-    return found
-
-
 def widths_along(sample, k_hat, x_hat, q_hat, r_hat):
-    r"""Return the widths (2,) of both classes along the weights of a saddle point.
+    r"""Return the widths (..., 2) of both classes along the weights of saddle points.
 
     Along an eigenvector of the pooled covariance, with the value λ and the shift δ, the squared weight is
     :math:`(\hat q\lambda/L + \hat r^2\delta^2)/(\hat k + \hat x\lambda)^2` for the true δ. The noise of the measured
@@ -71,21 +55,22 @@ def widths_along(sample, k_hat, x_hat, q_hat, r_hat):
     Parameters
     ----------
     sample : Sample
-    k_hat, x_hat, q_hat, r_hat : float
-        Hats of the saddle point: those of the classes summed up, each times its width.
+    k_hat, x_hat, q_hat, r_hat : float or (...) array
+        Hats of the saddle points.
 
     Returns
     -------
-    (2,) array
+    (..., 2) array
+        1 where the weights vanish.
     """
     values, total = sample.values, sample.values.sum()
     tau = sample.spread_pos.sum() / total / sample.n_pos + sample.spread_neg.sum() / total / sample.n_neg
-    noise = max(q_hat / sample.D - r_hat**2 * tau, 0.0)
-    squared = (noise * values + r_hat**2 * sample.shift**2) / (k_hat + x_hat * values) ** 2
-    along = squared @ values
-    if not along > 0.0:
-        return np.ones(2)
-    return np.clip([squared @ sample.spread_pos / along, squared @ sample.spread_neg / along], *LIMITS)
+    k_hat, x_hat, q_hat, pull = (np.asarray(a)[..., None] for a in (k_hat, x_hat, q_hat, np.square(r_hat)))
+    noise = np.maximum(q_hat / sample.D - pull * tau, 0.0)
+    squared = (noise * values + pull * sample.shift**2) / (k_hat + x_hat * values) ** 2
+    along = np.stack([squared @ sample.spread_pos, squared @ sample.spread_neg], axis=-1)
+    whole = (squared @ values)[..., None]
+    return np.where(whole > 0.0, np.clip(along / np.where(whole > 0.0, whole, 1.0), *LIMITS), 1.0)
 
 
 def solve_wide(classes, alpha_pos, alpha_neg, *, weight_pos, weight_neg, lam, loss):
@@ -102,45 +87,22 @@ def solve_wide(classes, alpha_pos, alpha_neg, *, weight_pos, weight_neg, lam, lo
     -------
     WideSolution
     """
+    names = ("alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")
     columns = np.broadcast_arrays(alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
-    points = [
-        dict(zip(("alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam"), map(float, point), strict=True))
-        for point in zip(*(np.atleast_1d(column) for column in columns), strict=True)
-    ]
-    start = [None] * len(points)
-    if classes.known is None:
-        start = _pooled(classes, points, loss)
-    else:
-        start = list(np.broadcast_to(classes.known, (len(points), 2)))
+    options = dict(zip(names, columns, strict=True)) | {"loss": loss}
+    shape, known = columns[0].shape, classes.known is not None
+    widths = np.array(np.broadcast_to(classes.known if known else 1.0, (*shape, 2)), float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())
-        found = [_settled(classes, point, loss, widths) for point, widths in zip(points, start, strict=True)]
-    shape = columns[0].shape
-    mean, q, error, phase, widths, free = zip(*found, strict=True)
-    metrics = MixtureMetrics(np.reshape(mean, (*shape, 2)), np.reshape(q, (*shape, 2)), SIGNS, np.ones(2))
-    one_each = (np.reshape(column, shape) for column in (error, phase))
-    return WideSolution(metrics, *one_each, np.array(widths), np.reshape(free, shape))
-
-
-def _pooled(classes, points, loss):
-    """Return the widths of each point along the weights that it has without widths."""
-    columns = {name: np.array([point[name] for point in points]) for name in points[0]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", convergence_warning())
-        sol = sweep(classes.spectrum, **columns, model="svm", loss=loss)
-    hats = np.stack([sol.k_hat, sol.x_hat, sol.q_hat, sol.r_hat], axis=1)
-    return [widths_along(classes.sample, *h) if np.isfinite(h).all() else np.ones(2) for h in hats]
-
-
-def _settled(classes, point, loss, widths):
-    """Return means and variances of the scores (2,), training error, phase, widths and free share of one design."""
-    for _ in range(1 if classes.known is not None else ROUNDS):
-        sol = solve(mixture(classes.spectrum, widths), **point, model="svm", loss=loss)
-        used = widths
-        if classes.known is not None or not np.isfinite(sol.r_hat):
-            break
-        x_hat, q_hat = widths @ sol.x_hat, widths @ sol.q_hat
-        widths = widths_along(classes.sample, sol.k_hat, x_hat, q_hat, sol.r_hat)
-        if np.abs(np.log(widths / used)).max() < SETTLED:
-            break
-    return sol.m - sol.b, sol.variance, sol.train_error, sol.phase, used, free_share(sol)
+        sol = sweep_widths(classes.spectrum, np.moveaxis(widths, -1, 0), **options)
+        for _ in range(0 if known else ROUNDS):
+            found = widths_along(classes.sample, sol.k_hat, sol.x_hat, sol.q_hat, sol.r_hat)
+            found = np.where(np.isfinite(found), found, widths)  # where the weights vanish, as they are
+            change = np.abs(np.log(found / widths)).max(initial=0.0)
+            if change < SETTLED:
+                break
+            widths = found
+            sol = sweep_widths(classes.spectrum, np.moveaxis(widths, -1, 0), **options)
+    mean = 0.5 * SIGNS * sol.r[..., None] - sol.b[..., None]
+    metrics = MixtureMetrics(mean, widths * sol.q[..., None], SIGNS, np.ones(2))
+    return WideSolution(metrics, sol.train_error, sol.phase, widths, free_share(sol, widths))

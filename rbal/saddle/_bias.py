@@ -18,10 +18,18 @@ def mean_force(law, kappa, c, x, mu, q):
 
 
 @jit
+def forces(problem, kappa_shift, q, x, r, b):
+    """Return E[f] and ∂E[f]/∂μ of the positive class, and of the negative class."""
+    law, c, w = problem.law, problem.weight, problem.width
+    kappa = (problem.kappa[0] + kappa_shift, problem.kappa[1] + kappa_shift)
+    up = mean_force(law, kappa[0], c[0], w[0] * x, 0.5 * r - b, w[0] * q)
+    return up, mean_force(law, kappa[1], c[1], w[1] * x, 0.5 * r + b, w[1] * q)
+
+
+@jit
 def bias_gap(problem, kappa_shift, q, x, r, b):
     """Return α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces."""
-    up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
-    down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
+    up, down = forces(problem, kappa_shift, q, x, r, b)
     f_up, f_down = problem.alpha[0] * up[0], problem.alpha[1] * down[0]
     return f_up - f_down, -problem.alpha[0] * up[1] - problem.alpha[1] * down[1], abs(f_up) + abs(f_down)
 
@@ -29,8 +37,7 @@ def bias_gap(problem, kappa_shift, q, x, r, b):
 @jit
 def log_step(problem, kappa_shift, q, x, r, b):
     """Return Newton's step for log α₊E₊[f] = log α₋E₋[f], which is smoother where forces fall like a Gaussian."""
-    up = mean_force(problem.law, problem.kappa[0] + kappa_shift, problem.weight[0], x, 0.5 * r - b, q)
-    down = mean_force(problem.law, problem.kappa[1] + kappa_shift, problem.weight[1], x, 0.5 * r + b, q)
+    up, down = forces(problem, kappa_shift, q, x, r, b)
     if not (up[0] > 0.0 and down[0] > 0.0):
         return math.nan
     gap = math.log(problem.alpha[0] / problem.alpha[1]) + math.log(up[0]) - math.log(down[0])
@@ -40,8 +47,8 @@ def log_step(problem, kappa_shift, q, x, r, b):
 @jit
 def solve_bias(problem, kappa_shift, q, x, r, guess):
     """Return the bias with α₊E₊[f] = α₋E₋[f], whose gap rises monotonically in b; NaN if it is not found."""
-    law, weight = problem.law, problem.weight
-    b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(q)
+    law, weight, w = problem.law, problem.weight, problem.width
+    b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(min(w[0], w[1]) * q)
     step = max(s, NARROW * math.sqrt(x)) if law.easier_below else s  # the scale on which the force changes
     # b is added to the margin and to r, so a step below their last digit changes nothing
     grain = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
@@ -49,7 +56,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
     up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
     if law.saturates and abs(up - down) <= 4e-16 * up:
         # balanced forces that saturate (nearly every sample below its margin) fix b only by the few others
-        middle = 0.5 * (weight[0] - weight[1]) * x + 0.5 * (problem.kappa[1] - problem.kappa[0])
+        middle = 0.5 * (w[0] * weight[0] - w[1] * weight[1]) * x + 0.5 * (problem.kappa[1] - problem.kappa[0])
         _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
         if slope * step < 1e-7 * size and 2.0 * up - size < 1e-7 * size:
             return saturated_bias(problem, q, x, r, middle) if law.kinked else middle
@@ -100,19 +107,21 @@ def saturated_bias(problem, q, x, r, b):
     Then α₊E₊[f] = α₋E₋[f] holds to rounding over a whole interval of b. The few samples above decide, so the
     logarithms of E[c - f] are compared.
     """
-    s = math.sqrt(q)
-    width = (problem.weight[0] * x / s, problem.weight[1] * x / s)
-    offset = math.log(problem.alpha[1] / problem.alpha[0])
+    w = problem.width
+    s = (math.sqrt(w[0] * q), math.sqrt(w[1] * q))
+    band = (problem.weight[0] * w[0] * x / s[0], problem.weight[1] * w[1] * x / s[1])
+    # E[c - f] is √(wq)/(wx) times the integral of log_deficit
+    offset = math.log(problem.alpha[1] / problem.alpha[0]) + 0.5 * math.log(w[0] / w[1])
     lo, hi = -math.inf, math.inf
     for _ in range(200):
-        up, down = (problem.kappa[0] - 0.5 * r + b) / s, (problem.kappa[1] - 0.5 * r - b) / s
-        gap = offset + log_deficit(down - width[1], down) - log_deficit(up - width[0], up)
+        up, down = (problem.kappa[0] - 0.5 * r + b) / s[0], (problem.kappa[1] - 0.5 * r - b) / s[1]
+        gap = offset + log_deficit(down - band[1], down) - log_deficit(up - band[0], up)
         if gap > 0.0:
             hi = b
         else:
             lo = b
-        new = b - gap * s / (abs(up - width[0]) + abs(down - width[1]) + 1.0)
-        if abs(new - b) <= 1e-15 * (abs(b) + s):
+        new = b - gap / ((abs(up - band[0]) + 0.5) / s[0] + (abs(down - band[1]) + 0.5) / s[1])
+        if abs(new - b) <= 1e-15 * (abs(b) + min(s[0], s[1])):
             return new
         b = new if lo < new < hi else 0.5 * (lo + hi)
     return b

@@ -25,7 +25,10 @@ PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a 
 
 @jit
 def data_side(law, problem, kappa_shift, at, hats):
-    """Rows of hats (6, 4), at q, x, r, b: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ."""
+    """Rows of hats (6, 4), at q, x, r, b: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ.
+
+    The scores of a class of width w have w·q and w·x, and its forces count w times in x̂ and q̂.
+    """
     q, x, r, b = at
     for row in range(6):
         for j in range(4):
@@ -34,15 +37,16 @@ def data_side(law, problem, kappa_shift, at, hats):
         y = 1.0 - 2.0 * k
         a = problem.alpha[k]
         kappa = problem.kappa[k] + kappa_shift
-        e = expectations_at(law.expectations, (kappa, problem.weight[k], x, 0.5 * r - y * b, q))
+        w = problem.width[k]
+        e = expectations_at(law.expectations, (kappa, problem.weight[k], w * x, 0.5 * r - y * b, w * q))
         for row in range(6):
             # value, ∂q, ∂x, ∂r = ∂μ/2, ∂b = -y ∂μ, ∂κ = -∂μ (the expectations depend on κ - μ)
             if row < 3:
-                j, scale = (0, a) if row == 0 else ((6, a) if row == 1 else (9, a))
+                j, scale = (0, a) if row == 0 else ((6, w * a) if row == 1 else (9, w * a))
             else:
                 j, scale = 3, (0.5 * a if row == 3 else (-y * a if row == 4 else -a))
-            hats[row, 0] += scale * e[j + 2]
-            hats[row, 1] += scale * e[j + 1]
+            hats[row, 0] += w * scale * e[j + 2]
+            hats[row, 1] += w * scale * e[j + 1]
             hats[row, 2] += 0.5 * scale * e[j]
             hats[row, 3] += y * scale * e[j]
 
@@ -145,7 +149,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     new = np.empty(5)
     assign(new, y)
     largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
-    resolved = 2.0 * math.log(problem.law.widest)
+    resolved = 2.0 * math.log(problem.law.widest) - math.log(max(problem.width[0], problem.width[1]))
     too_wide = min(resolved + 4.0, largest)
     # a quadrature that does not resolve the loss tells nothing, and takes its longest time over it
     widest = too_wide if resolved < math.inf else math.inf
@@ -201,7 +205,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
 def kinds():
     """Types of the arguments of ``newton``."""
     none, pair = np.empty(0), (0.0, 0.0)
-    problem = Problem(UNSAT, NO_LAW, pair, pair, pair, 0.0, 0.0, True)
+    problem = Problem(UNSAT, NO_LAW, pair, pair, pair, pair, 0.0, 0.0, True)
     return typeof(problem), typeof(Spectrum(none, none, none, 0.0, 0.0, 1, 1)), FLOAT, INT, FLOAT, VECTOR
 
 

@@ -15,13 +15,18 @@ UNSAT, SAT, EDGE, RIDGE = np.arange(4)
 
 
 class Problem(NamedTuple):
-    """One saddle point to solve. Pairs are (positive class, negative class)."""
+    """One saddle point to solve. Pairs are (positive class, negative class).
+
+    The covariance of a class is its width times the common one, so that its scores have the variance width·q and the
+    susceptibility width·x. Widths other than 1 are for a ridge alone.
+    """
 
     mode: int
     law: Law
     kappa: tuple
     alpha: tuple
     weight: tuple
+    width: tuple
     norm: float  # ‖J‖²/L on the sphere
     ridge: float  # k̂ of an SVM
     fit_bias: bool

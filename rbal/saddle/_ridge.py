@@ -40,7 +40,7 @@ def even_vanishing(problem, spectrum, y):
     """Direction of vanishing weights where the classes pull evenly: all samples are below their margin."""
     q_hat = r_hat = 0.0
     for k in range(2):
-        q_hat += problem.alpha[k] * problem.weight[k] ** 2
+        q_hat += problem.alpha[k] * problem.width[k] * problem.weight[k] ** 2
         r_hat += 0.5 * problem.alpha[k] * problem.weight[k]
     m = sums(spectrum)
     k_hat = math.sqrt(q_hat * m.g1 + r_hat**2 * m.s0)

@@ -20,7 +20,8 @@ from ._walks import COLUMNS, N_COLUMNS, Walks, walk, walk_parallel
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
-POINT = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")  # columns of the points of a walk
+POINT = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")  # what a point of a walk is asked for
+ALIKE = (1.0, 1.0)  # widths of classes with one covariance, which are the last two columns of a point
 LARGEST_SIZE = 1e100  # largest class size over L, beyond which sums overflow
 CHUNK = 64  # points of a sweep that share one warm-started walk
 
@@ -178,10 +179,10 @@ def solve(
     if any(isinstance(value, np.ndarray) and value.ndim for value in point):
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
     out = np.empty((1, N_COLUMNS))
-    _walk(question, law, spectrum, np.array([point]), np.empty(5), out)
+    _walk(question, law, spectrum, np.array([point + ALIKE]), np.empty(5), out)
     *numbers, n_iter, phase, converged = out[0].tolist()
     if not converged:
-        _warn_of(1, 1)
+        _warn_of(1, 1, stacklevel=3)
     # in the order of the fields: names would take a tenth of the time of a solve
     asked = (*point[1:3], point[0], point[0], *point[3:5], point[5] if model == "svm" else None, model, loss, fit_bias)
     sol = Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), *asked)
@@ -239,25 +240,60 @@ def sweep(
     law, fit_bias = record_of(loss), flag("fit_bias", fit_bias)
     margins = margins_of(kappa, kappa_neg, law, one_of("model", model, MODELS), fit_bias)
     asked = (margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
-    spectrum, point, question = _checked(moments, asked, model, law, (fit_bias, tol, max_iter))
-    columns = broadcast(**dict(zip(POINT, point, strict=True)))
-    points = np.stack([c.ravel() for c in columns], axis=1)
-    out = np.empty((len(points), N_COLUMNS))
-    _walks(question, law, spectrum, points, out)
-    found = {name: column.reshape(columns[0].shape) for name, column in zip(COLUMNS, out.T, strict=True)}
-    found |= {"n_iter": found["n_iter"].astype(int), "phase": np.array(PHASES)[found["phase"].astype(int)]}
-    found["converged"] = found["converged"].astype(bool)
-    if not found["converged"].all():
-        _warn_of(np.sum(~found["converged"]), found["converged"].size)
-    found |= dict(zip(POINT, columns, strict=True)) | {"kappa_neg": columns[0]}
-    found["lam"] = found["lam"] if model == "svm" else None
+    found = _swept(moments, asked, model, law, (fit_bias, tol, max_iter))
     if kappa_neg is not None:
         found |= moved(found, margins, law)
     return Solution(**found, model=model, loss=loss, fit_bias=fit_bias)
 
 
+def sweep_widths(spectrum, widths, alpha_pos, alpha_neg, *, lam, loss="hinge", weight_pos=1.0, weight_neg=1.0):
+    """Solve SVMs as :func:`sweep` does, for classes whose covariances are the common one times a width each.
+
+    This is what a :class:`rbal.Mixture` of two such clusters gives, by the equations of one covariance.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Of the common covariance and the shift.
+    widths : pair of floats or arrays
+        Widths of the positive and the negative class, > 0.
+    alpha_pos, alpha_neg, lam, weight_pos, weight_neg : float or array
+    loss : str
+        As in :func:`sweep`.
+
+    Returns
+    -------
+    Solution
+        Its q and x are those of the width 1: the scores of a class have q and x times its width.
+    """
+    law = record_of(loss)
+    asked = (law.margin, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
+    widths = tuple(in_range("widths", width, 0.0, open_low=True) for width in widths)
+    found = _swept(spectrum, asked, "svm", law, (True, 1e-10, 200), widths)
+    return Solution(**found, model="svm", loss=loss, fit_bias=True)
+
+
+def _swept(moments, asked, model, law, accuracy, widths=ALIKE):
+    """Solve many points; return the fields of a Solution that are arrays, by name."""
+    spectrum, point, question = _checked(moments, asked, model, law, accuracy)
+    asked = dict(zip(POINT, point, strict=True))
+    asked |= {} if widths is ALIKE else dict(zip(("width_pos", "width_neg"), widths, strict=True))
+    columns = broadcast(**asked)
+    points, out = np.ones((columns[0].size, len(POINT) + 2)), np.empty((columns[0].size, N_COLUMNS))
+    for j, column in enumerate(columns):
+        points[:, j] = column.ravel()
+    _walks(question, law, spectrum, points, out)
+    found = {name: column.reshape(columns[0].shape) for name, column in zip(COLUMNS, out.T, strict=True)}
+    found |= {"n_iter": found["n_iter"].astype(int), "phase": np.array(PHASES)[found["phase"].astype(int)]}
+    found["converged"] = found["converged"].astype(bool)
+    if not found["converged"].all():
+        _warn_of(np.sum(~found["converged"]), found["converged"].size, stacklevel=4)
+    found |= dict(zip(POINT, columns, strict=False)) | {"kappa_neg": columns[0]}
+    return found if model == "svm" else found | {"lam": None}
+
+
 def _walk(question, law, spectrum, points, y, out):
-    """Walk over the points (n, 6) into the rows of out; what a rescue takes is compiled when a point needs one."""
+    """Walk over the points (n, 8) into the rows of out; what a rescue takes is compiled when a point needs one."""
     phase, done = -1, 0
     if len(points) == 1:  # a piece of its own, and most calls
         _, done = walk(question, spectrum, points, y, phase, out)
@@ -273,7 +309,7 @@ def _walk(question, law, spectrum, points, y, out):
 
 
 def _walks(question, law, spectrum, points, out):
-    """Solve the points (n, 6) into the rows of out, in walks of CHUNK points, a few steps of a few walks at a time."""
+    """Solve the points (n, 8) into the rows of out, in walks of CHUNK points, a few steps of a few walks at a time."""
     n = -(-len(points) // CHUNK)
     y = np.empty((n, 5))
     if n == 1:  # nothing to share between cores
@@ -330,9 +366,9 @@ def _checked(moments, asked, model, law, accuracy):
     )  # fmt: skip
 
 
-def _warn_of(failed, total):
+def _warn_of(failed, total, stacklevel):
     warnings.warn(
         f"{failed} of {total} saddle points did not converge: their values are NaN",
         convergence_warning(),
-        stacklevel=3,
+        stacklevel=stacklevel,
     )

@@ -224,9 +224,9 @@ def edges(question, spectrum, alphas, out):
     """Critical margins. Rows of alphas: α₊, α₋; rows of out: κ_c, q, r, b, residual."""
     y, tools = np.empty(5), tools_of(question, question.max_iter)
     for j in range(alphas.shape[0]):
-        alpha, pair = (alphas[j, 0], alphas[j, 1]), (0.0, 0.0)
+        alpha, zeros, ones = (alphas[j, 0], alphas[j, 1]), (0.0, 0.0), (1.0, 1.0)
         problem = Problem(
-            EDGE, tools.edge, pair, alpha, (1.0, 1.0), question.norm, 0.0, question.fit_bias
+            EDGE, tools.edge, zeros, alpha, ones, ones, question.norm, 0.0, question.fit_bias
         )  # fmt: skip
         out[j, 4], _ = solve_edge(problem, tools, spectrum, y)
         out[j, 0], out[j, 1], out[j, 2], out[j, 3] = y[LOG_X], math.exp(y[LOG_Q]), y[R], y[B]

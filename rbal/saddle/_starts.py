@@ -37,7 +37,7 @@ def ridge_start(problem, spectrum, ridge, y):
     q_hat = r_hat = 0.0
     for k in range(2):
         f = force(problem, k, 0.0)
-        q_hat += problem.alpha[k] * f * f
+        q_hat += problem.alpha[k] * problem.width[k] * f * f
         r_hat += 0.5 * problem.alpha[k] * f
     m = sums(spectrum)
     top = 1.0 + max(problem.kappa[0], problem.kappa[1])
@@ -77,4 +77,4 @@ def first_attempt(question, problem, spectrum, y, phase):
 @jit
 def too_wide(problem, y):
     """Whether the quadrature of the loss does not resolve it any more."""
-    return y[LOG_Q] > 2.0 * math.log(problem.law.widest)
+    return y[LOG_Q] > 2.0 * math.log(problem.law.widest) - math.log(max(problem.width[0], problem.width[1]))

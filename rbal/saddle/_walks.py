@@ -50,17 +50,17 @@ def report(question, problem, spectrum, phase, y, out):
     if phase == UNSAT:
         for k in range(2):
             mu = 0.5 * r - (1.0 - 2.0 * k) * b
-            c, kappa = problem.weight[k], problem.kappa[k]
-            mean_loss = mean_loss_at(problem.law.mean_loss, (kappa, c, x, mu, q))
+            c, kappa, w = problem.weight[k], problem.kappa[k], problem.width[k]
+            mean_loss = mean_loss_at(problem.law.mean_loss, (kappa, c, w * x, mu, w * q))
             out[TRAIN_LOSS] += problem.alpha[k] * mean_loss / total
             # u < 0 exactly where u0 < -x f(u = 0)
-            edge = -x * force(problem, k, 0.0)
-            out[TRAIN_ERROR] += weighted[k] * cdf((edge - mu) / math.sqrt(q)) / total
+            edge = -w * x * force(problem, k, 0.0)
+            out[TRAIN_ERROR] += weighted[k] * cdf((edge - mu) / math.sqrt(w * q)) / total
 
 
 @jit
 def walk(question, spectrum, points, y, phase, out):
-    """Solve one point after another, each from its neighbour. Rows of points: κ, α₊, α₋, c₊, c₋, λ̃.
+    """Solve one point after another, each from its neighbour. Rows of points: κ, α₊, α₋, c₊, c₋, λ̃, w₊, w₋.
 
     y and phase are the state and the phase to start from (-1: from none), and then those of the last point: y in
     place, the phase as what is returned. With it comes how many points were solved: all, or those before the first that
@@ -70,8 +70,9 @@ def walk(question, spectrum, points, y, phase, out):
     for j in range(points.shape[0]):
         kappa, ridge = points[j, 0], points[j, 5]
         alpha, weight = (points[j, 1], points[j, 2]), (points[j, 3], points[j, 4])
+        width = (points[j, 6], points[j, 7])
         problem = Problem(
-            question.mode, law, (kappa, kappa), alpha, weight, question.norm, ridge, question.fit_bias
+            question.mode, law, (kappa, kappa), alpha, weight, width, question.norm, ridge, question.fit_bias
         )  # fmt: skip
         residual, n, found = math.inf, 0, UNSAT
         assign(start, y)

@@ -32,13 +32,13 @@ def tools_of(question, max_iter):
 def with_mode(p, tools, mode, kappa, ridge):
     """Copy of a problem with another mode and its law, margin and ridge."""
     law = tools.sat if mode == SAT else (tools.edge if mode == EDGE else p.law)
-    return Problem(mode, law, kappa, p.alpha, p.weight, p.norm, ridge, p.fit_bias)
+    return Problem(mode, law, kappa, p.alpha, p.weight, p.width, p.norm, ridge, p.fit_bias)
 
 
 @jit
 def with_sizes(p, alpha, norm):
     """Copy of a problem with other class sizes and norm."""
-    return Problem(p.mode, p.law, p.kappa, alpha, p.weight, norm, p.ridge, p.fit_bias)
+    return Problem(p.mode, p.law, p.kappa, alpha, p.weight, p.width, norm, p.ridge, p.fit_bias)
 
 
 @jit

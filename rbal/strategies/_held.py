@@ -9,7 +9,7 @@ FREE = 0.05  # share of samples beyond the margin that it takes to hold the bias
 SIGNS = np.array([1.0, -1.0])
 
 
-def free_share(sol):
+def free_share(sol, widths=1.0):
     """Return the share of the training samples of a class, of the one with more, that are at or beyond the margin.
 
     The others pull with their whole weight. If they all do, nothing holds the bias of classes that weigh the same.
@@ -17,13 +17,15 @@ def free_share(sol):
     Parameters
     ----------
     sol : Solution or MixtureSolution
+    widths : (..., 2) array
+        Factors on the q and x of a Solution, for each class.
 
     Returns
     -------
     float or array
     """
     wide = isinstance(sol, MixtureSolution)
-    q, x = (np.asarray(a if wide else np.asarray(a)[..., None]) for a in (sol.q, sol.x))
+    q, x = (np.asarray(a) if wide else np.asarray(a)[..., None] * widths for a in (sol.q, sol.x))
     mean = SIGNS * sol.m if wide else 0.5 * np.asarray(sol.r)[..., None] + np.zeros(2)
     mean = mean - SIGNS * np.asarray(sol.b)[..., None]
     edge = np.stack(np.broadcast_arrays(sol.kappa, sol.kappa_neg), axis=-1)

@@ -10,8 +10,9 @@ import rbal
 from rbal.advice._cuts import best_threshold, score
 from rbal.advice._pipeline import learner
 from rbal.advice._remedies import Setting, designs, evaluate, solve_all
-from rbal.advice._widths import LIMITS, Wide, mixture, solve_wide, widths_along
+from rbal.advice._widths import LIMITS, Wide, solve_wide, widths_along
 from rbal.moments._estimate import Fitter, Sample, from_covariances
+from rbal.saddle._solve import sweep_widths
 
 
 def classes(n_pos=60, n_neg=240, D=40, wide=1.5, shift=0.3, seed=0):
@@ -48,17 +49,31 @@ def test_widths_of_one_are_one_covariance():
     np.testing.assert_array_equal(alike.collapsed, pooled.collapsed)
 
 
-def test_a_mixture_with_widths_is_the_same():
-    """The same two clouds, as rbal.Mixture builds them from means and variances."""
+@pytest.mark.parametrize("loss", rbal.losses.LOSSES)
+@pytest.mark.parametrize("widths", [(2.0, 0.8), (0.3, 3.0)])
+def test_a_mixture_with_widths_is_the_same(widths, loss):
+    """The same two clouds, as rbal.Mixture builds them from means and variances; among them collapsed machines."""
     D, rng = 30, np.random.default_rng(1)
-    shift, variances, widths = rng.normal(size=D) * 0.3, rng.uniform(0.5, 2.0, size=D), (2.0, 0.8)
+    shift, variances = rng.normal(size=D) * 0.3, rng.uniform(0.5, 2.0, size=D)
     clouds = rbal.Mixture.gaussian(np.stack([shift, 0 * shift]), variances, [1, -1], widths=widths)
-    options = {"model": "svm", "lam": 0.1, "weight_pos": 3.0}
-    theirs = rbal.solve(clouds, 1.0, 4.0, **options)
     spectrum = rbal.Moments.real(shift, 0 * shift, variances).spectrum
-    mine = rbal.solve(mixture(spectrum, widths), 1.0, 4.0, **options)
-    assert mine.metrics.ba() == pytest.approx(theirs.metrics.ba(), abs=1e-9)
-    np.testing.assert_allclose(mine.q, theirs.q, rtol=1e-8)
+    phases = set()
+    for sizes, weight in (((1.0, 4.0), 3.0), ((0.05, 10.0), 1.0), ((3.0, 100.0), 1.0), ((0.5, 0.5), 1.0)):
+        options = {"lam": 0.1, "weight_pos": weight, "loss": loss}
+        theirs = rbal.solve(clouds, *sizes, model="svm", **options)
+        mine = sweep_widths(spectrum, widths, *sizes, **options)
+        assert mine.phase == theirs.phase
+        for name in ("r", "b", "train_loss", "train_error"):
+            assert getattr(mine, name) == pytest.approx(getattr(theirs, name), rel=1e-7, abs=1e-8), name
+        np.testing.assert_allclose(np.multiply(widths, mine.q), theirs.q, rtol=1e-7, atol=1e-12)
+        phases.add(theirs.phase)
+    assert ("COLLAPSED" in phases) == (loss == "hinge")
+
+
+def test_a_width_must_be_positive():
+    spectrum = rbal.Moments.ising(m=0.4, delta=1.0, L=20).spectrum
+    with pytest.raises(ValueError, match="widths must be > 0, got 0"):
+        sweep_widths(spectrum, (1.0, 0.0), 1.0, 1.0, lam=0.1)
 
 
 def test_weights_are_those_of_trained_machines():
@@ -134,7 +149,7 @@ def test_a_collapsed_machine_stays_one():
     X, y = classes(30, 3000, 12, shift=0.05)
     s = setting(X, y, C=1.0)
     found = solve_wide(known(X, y), 30 / 12, 3000 / 12, weight_pos=1.0, weight_neg=1.0, lam=1 / 12, loss="hinge")
-    assert found.phase[()] == "COLLAPSED"
+    assert found.phase == "COLLAPSED"
     assert found.metrics.ba() == 0.5
     assert evaluate(known(X, y), s).collapsed[0]
 

@@ -20,7 +20,7 @@ def direct(loss, kappas, alpha, weight=(1.0, 1.0), ridge=None):
     """Newton's method on the problem with two margins as it stands: q, r, b, x."""
     spectrum, y = spectrum_of(CLASSES), np.empty(5)
     mode = UNSAT if ridge is None else RIDGE
-    problem = Problem(mode, LOSSES[loss].law, kappas, alpha, weight, float(spectrum.Q), ridge or 0.0, True)
+    problem = Problem(mode, LOSSES[loss].law, kappas, alpha, weight, (1.0, 1.0), float(spectrum.Q), ridge or 0.0, True)
     if ridge is None:
         _starts.sphere_start(problem, spectrum, y)
     else:

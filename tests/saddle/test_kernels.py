@@ -27,9 +27,12 @@ def system(n=5, seed=0, constant=0):
     return spectrum, C, delta, L
 
 
-def problem(mode=UNSAT, loss=HINGE, kappa=0.5, alpha=(1.0, 3.0), weight=(2.0, 1.0), norm=1.0, ridge=0.3, fit_bias=True):
+def problem(
+    mode=UNSAT, loss=HINGE, kappa=0.5, alpha=(1.0, 3.0), weight=(2.0, 1.0), norm=1.0, ridge=0.3, fit_bias=True,
+    width=(1.0, 1.0),
+):  # fmt: skip
     law = loss.law if loss in LOSSES.values() else loss.laws[int(mode == EDGE)]  # or a constraint
-    return Problem(mode, law, (kappa, kappa), alpha, weight, norm, ridge, fit_bias)
+    return Problem(mode, law, (kappa, kappa), alpha, weight, width, norm, ridge, fit_bias)
 
 
 def question(mode, tol=1e-10, max_iter=100):
@@ -147,26 +150,29 @@ LOSS_POINTS = [
 
 
 def naive_force(loss, p, k, q, x, r, b):
-    """(E[f], E[f²], E[-f']) of class k by quadrature."""
-    mu = 0.5 * r - (1.0 - 2.0 * k) * b
+    """(E[f], E[f²], E[-f']) of class k by quadrature, whose scores have q and x times its width."""
+    mu, q, x = 0.5 * r - (1.0 - 2.0 * k) * b, p.width[k] * q, p.width[k] * x
     if loss is INEQUALITY:
         return naive.sat_expectations(p.kappa[k], x, mu, q)
     return naive.expectations(loss.name, p.kappa[k], p.weight[k], x, mu, q)
 
 
+@pytest.mark.parametrize("width", [(1.0, 1.0), (2.5, 0.4)])
 @pytest.mark.parametrize("loss", [HINGE, LOGISTIC, INEQUALITY])
-def test_data_side_values(loss):
-    p = problem(loss=loss)
+def test_data_side_values(loss, width):
+    p = problem(loss=loss, width=width)
     hats = np.empty((6, 4))
     _kernels.data_side(p.law, p, 0.0, (0.8, 0.6, 0.7, 0.2), hats)
     plus, minus = (p.alpha[k] * naive_force(loss, p, k, 0.8, 0.6, 0.7, 0.2) for k in range(2))
-    expected = [plus[2] + minus[2], plus[1] + minus[1], 0.5 * (plus[0] + minus[0]), plus[0] - minus[0]]
+    x_hat, q_hat = (width[0] * plus[j] + width[1] * minus[j] for j in (2, 1))
+    expected = [x_hat, q_hat, 0.5 * (plus[0] + minus[0]), plus[0] - minus[0]]
     np.testing.assert_allclose(hats[0], expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("width", [(1.0, 1.0), (2.5, 0.4)])
 @pytest.mark.parametrize(("mode", "loss", "x"), LOSS_POINTS)
-def test_data_side_derivatives(mode, loss, x):
-    p, at = problem(mode, loss), {"q": 0.8, "x": x, "r": 0.7, "b": 0.2, "kappa_shift": 0.1}
+def test_data_side_derivatives(mode, loss, x, width):
+    p, at = problem(mode, loss, width=width), {"q": 0.8, "x": x, "r": 0.7, "b": 0.2, "kappa_shift": 0.1}
 
     def values(**changed):
         hats = np.empty((6, 4))
@@ -186,7 +192,7 @@ def test_data_side_derivatives(mode, loss, x):
 @pytest.mark.parametrize("alpha", [(1.0, 1.0), (0.01, 10.0), (40.0, 1.0)])
 @pytest.mark.parametrize("loss", [HINGE, SQUARE, INEQUALITY])
 def test_solve_bias(loss, alpha, guess):
-    p = problem(loss=loss, alpha=alpha)
+    p = problem(loss=loss, alpha=alpha, width=(1.5, 0.6) if loss is HINGE else (1.0, 1.0))
     got = _bias.solve_bias(p, 0.0, 0.8, 0.6, 0.7, guess)
     gap, slope, size = _bias.bias_gap(p, 0.0, 0.8, 0.6, 0.7, got)
     assert abs(gap) <= 1e-14 * size + 1e-14 * slope
@@ -215,10 +221,11 @@ def test_log_deficit(t1, t2):
     assert _bias.log_deficit(t1, t2) == pytest.approx(top + np.log(area), rel=1e-12, abs=1e-9)
 
 
+@pytest.mark.parametrize("width", [(1.0, 1.0), (1.5, 0.6)])
 @pytest.mark.parametrize(("alpha", "weight"), [((2.0, 2.0), (1.0, 1.0)), ((0.5, 3.0), (6.0, 1.0))])
-def test_saturated_bias(alpha, weight):
+def test_saturated_bias(alpha, weight, width):
     # Where the forces are not yet saturated the usual equation has a root, and this is it.
-    p = problem(alpha=alpha, weight=weight, kappa=3.0)
+    p = problem(alpha=alpha, weight=weight, kappa=3.0, width=width)
     got = _bias.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
     expected = naive.solve_bias(lambda k, b: naive_force(HINGE, p, k, 0.8, 0.6, 0.4, b)[0], alpha)
     assert got == pytest.approx(expected, abs=1e-9)
@@ -355,6 +362,7 @@ def test_with_mode_keeps_the_data():
     other = _ways.with_mode(p, tools, SAT, (0.1, 0.2), 0.0)
     assert (other.mode, other.law, other.kappa, other.ridge) == (SAT, INEQUALITY.laws[0], (0.1, 0.2), 0.0)
     assert (other.alpha, other.weight, other.norm, other.fit_bias) == (p.alpha, p.weight, p.norm, p.fit_bias)
+    assert other.width == p.width
 
 
 @pytest.mark.parametrize(
@@ -399,6 +407,7 @@ def test_walk_solves_point_after_point():
     # the whole strategy, pure Python included: SAT, UNSAT and an SVM
     spectrum, C, delta, L = system()
     points = np.array([[0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.0, 1.0, 0.5]])
+    points = np.hstack([points, np.ones((3, 2))])  # with widths of 1
     out = np.empty((3, _walks.N_COLUMNS))
     y = np.empty(5)
     phase, n = _walks.walk(question(UNSAT), spectrum, points[:2], y, -1, out[:2])
@@ -416,6 +425,7 @@ def test_walk_waits_for_a_rescue():
     # without one it stops before the first point that needs it, in the state it was in, and goes on from there
     spectrum, *_ = system()
     points = np.array([[1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0]])
+    points = np.hstack([points, np.ones((3, 2))])  # with widths of 1
     out, expected = np.empty((2, 3, _walks.N_COLUMNS))
     y, at_once = np.empty(5), np.empty(5)
     phase, n = _walks.walk(question(UNSAT)._replace(rescue=0), spectrum, points, y, -1, out)
