@@ -181,8 +181,8 @@ def _add_classifier(add):
     add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
     add(
         "--moments",
-        default="pooled",
-        choices=("pooled", "width", "auto"),
+        default="auto",
+        choices=("auto", "width", "pooled"),
         help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
     )
     add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")

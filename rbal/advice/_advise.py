@@ -23,7 +23,7 @@ def advise(
     *,
     C="best",
     kernel="linear",
-    moments="pooled",
+    moments="auto",
     loss="hinge",
     costs=None,
     positive=None,
@@ -64,10 +64,10 @@ def advise(
         predicted to be better, where the linear one is taken unless the other is ahead by more than 0.02, the error of
         predictions on real tables. The RBF kernel goes with ``loss="hinge"``, and is judged on 1,500 rows if there are
         more, which a note says.
-    moments : {"pooled", "width", "auto"}
-        Whether both classes have one covariance, or one up to a factor: the width of each class along the weights,
-        which even few rows tell, but which takes more to compile at the first use; "auto" are widths, unless a class
-        has fewer than 10 rows.
+    moments : {"auto", "width", "pooled"}
+        Whether both classes have one covariance up to a factor, the width of each class along the weights, which even
+        few rows tell; or one for both, "pooled". With "auto", the default, these are widths, unless a class has fewer
+        than 10 rows.
     loss : {"hinge", "squared_hinge", "square", "logistic"}
         Loss of the classifier: a linear SVM, the default of LinearSVC, a ridge classifier, or logistic regression.
     costs : (float, float), optional
@@ -91,8 +91,8 @@ def advise(
     folds, repeats : int
         Folds of the cross-validation, and how often it is repeated.
     draws : int, optional
-        Draws of the moments behind the intervals, rounded up to a power of two. By default 128, or 32 for the logistic
-        loss, which has no closed forms, and with widths.
+        Draws of the moments behind the intervals, rounded up to a power of two. By default 32, or 128 with one
+        covariance and a loss that has closed forms.
     level : float
         Coverage of the intervals.
     model_error : float, optional
@@ -159,7 +159,7 @@ def advise_file(
     *,
     C="best",
     kernel="linear",
-    moments="pooled",
+    moments="auto",
     loss="hinge",
     costs=None,
     positive=None,
@@ -278,7 +278,7 @@ def _wanted(C, kernel, moments, loss):
 
 
 def _draws(loss, moments):
-    """Return the default number of draws, which is smaller if each saddle point takes quadratures or widths."""
+    """Return the default number of draws, which is smaller if each takes several saddle points, or quadratures."""
     quick = LOSSES[one_of("loss", loss, trained())].widest == np.inf and moments == "pooled"
     return 128 if quick else 32
 

@@ -15,12 +15,13 @@ from ..losses import LOSSES
 from ..moments._estimate import Fitter, Sample
 from ..strategies import REMEDIES
 from ..strategies._held import bias_is_held
-from ._remedies import Choice, Setting, Values, designs, evaluate
+from ._remedies import Choice, Setting, Values, designs, evaluate, evaluate_each
 from ._widths import Wide
 
 NEGLIGIBLE = 0.002  # remedies that differ by less count as equal
 TRUST = 0.02  # error of predictions on real tables (your_data): of remedies closer than this the simplest is taken
 WORTH = 0.005  # what another C has to be ahead of C = 1 to be worth a word
+COARSE = 9  # mixtures that are compared while C is chosen
 FEWEST = 10  # rows of a class whose width is worth to be taken
 FAINT = 0.01  # scores that differ by less than this share of the margin are noise of the optimiser
 STEPS = (1.0, 2.0, 5.0)  # of a first grid of C in every decade
@@ -33,7 +34,7 @@ class Wanted(NamedTuple):
 
     C: str | tuple | None = None  # "best", candidates, or None where it is fixed
     kernel: str = "linear"  # or "rbf", or "best"
-    moments: str = "pooled"  # or "width", or "auto"
+    moments: str = "auto"  # or "width", or "pooled"
 
 
 class Machine(NamedTuple):
@@ -119,11 +120,10 @@ def grid(kernel, steps=STEPS):
 def choose(moments, setting, C):
     """Choose a C for each remedy, from "best" or a tuple; return the setting with the choices, and all candidates."""
     first = grid(setting.kernel) if C == "best" else sorted(set(C))
-    found = {value: _rows_at(moments, setting, value) for value in first}
+    found = _rows_at(moments, setting, first)
     if C == "best":
         tops = {max(first, key=lambda c, row=row: _rank(found[c][row])) for row in found[first[0]]}
-        for value in _between(first, tops, grid(setting.kernel, FINER)):
-            found[value] = _rows_at(moments, setting, value)
+        found |= _rows_at(moments, setting, _between(first, tops, grid(setting.kernel, FINER)))
     chosen = []
     for row in found[first[0]]:
         heights = {c: _rank(rows[row]) for c, rows in found.items()}
@@ -140,11 +140,16 @@ def choose(moments, setting, C):
 
 
 def _rows_at(moments, setting, C):
-    """Return a dict from (strategy, threshold) to the prediction at one C."""
-    setting = setting._replace(C=C, chosen=())
+    """Return a dict from each of some C to a dict from (strategy, threshold) to the prediction."""
+    setting = setting._replace(chosen=(), grid=COARSE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())  # at the ends of the grid, which are then not chosen
-        at = evaluate(moments, setting)
+        found = evaluate_each(moments, setting, C) if len(C) else []
+    return {c: _rows_of(setting, at) for c, at in zip(C, found, strict=True)}
+
+
+def _rows_of(setting, at):
+    """Return a dict from (strategy, threshold) to the prediction, from the values of all designs at one C."""
     d, loose = designs(setting), ~bias_is_held(at.free, LOSSES[setting.loss].kinked)
     sign = setting.record.sign
     return {
@@ -195,7 +200,7 @@ def select(data, setting, wanted, random_state):
     if found[best].candidates is None:
         return found[best]
     candidates = pd.concat([one.candidates for one in found], ignore_index=True)
-    plain = _rows_at(found[0].moments, found[0].setting, setting.C)["as is", "trained"]["predicted"]
+    plain = _rows_at(found[0].moments, found[0].setting, [setting.C])[setting.C]["as is", "trained"]["predicted"]
     return found[best]._replace(candidates=candidates.drop(columns="height"), nothing=plain)
 
 

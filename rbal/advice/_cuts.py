@@ -27,12 +27,12 @@ def score(metrics, setting, threshold=0.0):
 
 def best_threshold(metrics, setting):
     """Return the threshold at which the metric is best, by its formula or else by a grid that closes in."""
+    if setting.record.best_threshold:
+        return setting.record.best_threshold(metrics, setting.share)
     if isinstance(metrics, MixtureMetrics):
         mean, q = (np.atleast_2d(a)[:, None, :] for a in (metrics.mean, metrics.q))
         wide = MixtureMetrics(mean, q, metrics.signs, metrics.shares)
         centre, half = mean.mean(axis=-1), 0.5 * np.ptp(mean, axis=-1) + 6.0 * np.sqrt(q.max(axis=-1)) + 1e-12
-    elif setting.record.best_threshold:
-        return setting.record.best_threshold(metrics, setting.share)
     else:
         q, r, b = (np.atleast_1d(a)[:, None] for a in (metrics.q, metrics.r, metrics.b))
         wide = Metrics(q, r, b)
@@ -84,7 +84,7 @@ def expected_when_tuned(metrics, setting, best):
     mean, q, sizes = mean[usable], q[usable], np.maximum(sizes[usable], 2.0)
     law = MixtureMetrics(mean, q, SIGNS, np.ones(2))
     cut, error = tuned(law, setting, sizes)
-    values = [score(law, setting, cut + error * z) for z in NODES]
+    values = score(law, setting, cut + error * NODES[:, None])
     # no tuned threshold is better than the best one; a grid is 1e-5 off
     found[usable] = np.minimum(np.nan_to_num(values, nan=-np.inf).T @ WEIGHTS, found[usable])
     return found.reshape(shape)
@@ -115,7 +115,7 @@ def tuned(law, setting, sizes):
     noise = (square - _density(cut, mean, q + width**2) ** 2) / sizes
     slopes = _slopes(smooth, setting, cut)
     step = STEP * 4.0 * np.sqrt(q.min(axis=-1))
-    left, middle, right = (score(smooth, setting, cut + shift) for shift in (-step, 0.0, step))
+    left, middle, right = score(smooth, setting, cut + step * np.array([[-1.0], [0.0], [1.0]]))
     curvature = np.maximum((2.0 * middle - left - right) / step**2, 1e-12)
     error = np.sqrt(np.sum(slopes**2 * np.maximum(noise, 0.0), axis=-1)) / curvature
     return cut, np.minimum(error, FURTHEST * np.sqrt(q.max(axis=-1)))

@@ -187,7 +187,7 @@ def code(advice, path=None, label=None, dropped=(), short=False):
         options = [option for option in options if option not in ("metric='ba'", "loss='hinge'")]  # the defaults
     options += [f"positive={_label(data)}"]
     options += [f"kernel={advice.wanted.kernel!r}"] if advice.wanted.kernel != "linear" else []
-    options += [f"moments={advice.wanted.moments!r}"] if advice.wanted.moments != "pooled" else []
+    options += [f"moments={advice.wanted.moments!r}"] if advice.wanted.moments != "auto" else []
     options += [f"costs={setting.costs!r}"] if setting.record.priced else []
     options += [] if data.standardize else ["standardize=False"]
     codes = [name for name in data.categorical if _looks_like_numbers(data.rows[0][name])]

@@ -12,7 +12,7 @@ from ..strategies._records import Design, kept, multiplicity
 from ._cuts import at_threshold
 from ._widths import Wide, free_share, solve_wide
 
-GRID = 33  # mixtures of under- and oversampling, evenly spaced in log c
+GRID = 17  # mixtures of under- and oversampling, evenly spaced in log c
 VANISHING = 1e-4  # inverse ridge that leaves only the difference of the class means
 
 
@@ -74,6 +74,11 @@ class Designs(NamedTuple):
     place: dict  # from the name of a remedy to its index; a searched mixing has none yet
     mixed: slice  # indices of the mixtures
     chosen: dict  # from the (strategy, threshold) of a choice to its index
+
+    def at_each(self, C):
+        """Return the designs with each of the inverse ridges C (k,), one after another: (k · n,) in all."""
+        columns = (np.tile(column, len(C)) for column in self[:5])
+        return self._replace(**dict(zip(self._fields, columns, strict=False)), C=np.repeat(C, len(self.C)))
 
 
 def designs(setting):
@@ -154,10 +159,26 @@ class Values(NamedTuple):
     spread: np.ndarray  # by how much scores differ, in units of the margin: their width, or the distance of the classes
     free: np.ndarray  # share of the training samples of a class, of the one with more, that are at or beyond the margin
 
+    def of_design(self, some):
+        """Return the values of some designs, a slice."""
+        return Values(*(value[..., some] for value in self))
+
 
 def evaluate(moments, setting):
     """Return the values of all designs at all thresholds."""
-    solution = solve_all(moments, setting)
+    return _evaluated(moments, setting, designs(setting))
+
+
+def evaluate_each(moments, setting, C):
+    """Return a list of the values of all designs for each inverse ridge C, which are solved together."""
+    d = designs(setting)
+    together, n = _evaluated(moments, setting, d.at_each(C)), len(d.C)
+    return [together.of_design(slice(k * n, (k + 1) * n)) for k in range(len(C))]
+
+
+def _evaluated(moments, setting, d):
+    """Return the values of designs at all thresholds."""
+    solution = _solve(moments, setting, d, d.C)
     m = solution.metrics
     cuts, value = zip(*(at_threshold(m, setting, kind) for kind in setting.thresholds), strict=True)
     value = np.stack(value)

@@ -224,15 +224,40 @@ class MixtureMetrics(MixtureLaw, Metrics):
 
     def _best(self):
         """Return the best threshold and its balanced accuracy, from all roots of equal densities."""
-        shape = self.mean.shape[:-1]
-        best = np.empty((2, *shape))
-        for at in np.ndindex(shape):
+        best, rest = np.empty((2, *self.mean.shape[:-1])), np.ones(self.mean.shape[:-1], bool)
+        if self.signs.size == 2:
+            cut = self._crossing(0.0)
+            value, rest = self.ba(cut), np.any(self.q == 0.0, axis=-1)
+            good = value > 0.5  # neither NaN nor worse than one answer for all
+            best[0], best[1] = np.where(good, cut, np.inf), np.where(good, value, 0.5)
+        for at in zip(*np.nonzero(rest), strict=True) if rest.ndim else [()] * int(rest):
             one = MixtureMetrics(self.mean[at], self.q[at], self.signs, self.shares)
             cuts = one._crossings()
             values = one.ba(cuts) if cuts.size else np.zeros(0)
             top = int(np.argmax(values)) if cuts.size else -1
             best[(slice(None), *at)] = (cuts[top], values[top]) if top >= 0 and values[top] > 0.5 else (np.inf, 0.5)
         return best[0][()], best[1][()]
+
+    def _crossing(self, level):
+        """Return the score (...) at which the log-ratio of the densities rises through a level, of one cluster a class.
+
+        The log-ratio is a parabola, of which one root rises. It is NaN where there is none.
+
+        Parameters
+        ----------
+        level : float or (...) array
+
+        Returns
+        -------
+        (...) array
+        """
+        (up, q_up, _), (down, q_down, _) = self._of(1), self._of(-1)
+        origin, d, q_up, q_down = down[..., 0], (up - down)[..., 0], q_up[..., 0], q_down[..., 0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            a, b = 0.5 / q_down - 0.5 / q_up, d / q_up
+            c = 0.5 * np.log(q_down / q_up) - 0.5 * d * b - level
+            root = np.sqrt(b * b - 4.0 * a * c)
+            return origin + np.where(b > 0.0, -2.0 * c / (b + root), 0.5 * (root - b) / a)
 
     def _crossings(self):
         """Return the scores (n,) at which the density of the positives rises above that of the negatives."""

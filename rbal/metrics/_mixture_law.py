@@ -6,6 +6,7 @@ crossings, and the line of calibration is the one that Cox's regression would fi
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import logit
 
 from .._support.validation import in_range, real_array
 from ._gaussian import _SIGMAS
@@ -74,6 +75,12 @@ class MixtureLaw:
 
     def _score_at(self, log_odds, phi):
         """Return the cheapest threshold where one false alarm costs exp(log_odds) misses."""
+        if self.signs.size == 2 and np.all(self.q > 0.0):
+            with np.errstate(divide="ignore"):
+                level = np.asarray(log_odds, float) - logit(phi)
+            cuts = np.stack(np.broadcast_arrays(-np.inf, np.nan_to_num(self._crossing(level), nan=np.inf), np.inf))
+            cost = phi * self.fnr(cuts) + np.exp(log_odds) * (1.0 - np.asarray(phi)) * self.fpr(cuts)
+            return np.take_along_axis(cuts, np.argmin(cost, axis=0)[None], axis=0)[0][()]
         shape, points = self._points(log_odds, phi)
         best = np.empty(shape)
         for at, one, (level, share) in points:

@@ -249,7 +249,8 @@ def sweep(
 def sweep_widths(spectrum, widths, alpha_pos, alpha_neg, *, lam, loss="hinge", weight_pos=1.0, weight_neg=1.0):
     """Solve SVMs as :func:`sweep` does, for classes whose covariances are the common one times a width each.
 
-    This is what a :class:`rbal.Mixture` of two such clusters gives, by the equations of one covariance.
+    This is what a :class:`rbal.Mixture` of two such clusters gives, by the equations of one covariance. One core solves
+    all points: what several cores share takes long to compile.
 
     Parameters
     ----------
@@ -282,7 +283,11 @@ def _swept(moments, asked, model, law, accuracy, widths=ALIKE):
     points, out = np.ones((columns[0].size, len(POINT) + 2)), np.empty((columns[0].size, N_COLUMNS))
     for j, column in enumerate(columns):
         points[:, j] = column.ravel()
-    _walks(question, law, spectrum, points, out)
+    if widths is ALIKE:
+        _walks(question, law, spectrum, points, out)
+    else:
+        for lo in range(0, len(points), CHUNK):
+            _walk(question, law, spectrum, points[lo : lo + CHUNK], np.empty(5), out[lo : lo + CHUNK])
     found = {name: column.reshape(columns[0].shape) for name, column in zip(COLUMNS, out.T, strict=True)}
     found |= {"n_iter": found["n_iter"].astype(int), "phase": np.array(PHASES)[found["phase"].astype(int)]}
     found["converged"] = found["converged"].astype(bool)

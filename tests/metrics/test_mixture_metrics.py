@@ -119,6 +119,26 @@ def test_best_threshold_on_a_grid():
     assert m.log_odds(m.best_threshold(), 0.5) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize(("mean", "q"), [
+    ([1.0, -1.0], [1.0, 1.0]), ([1.0, -1.0], [4.0, 1.0]), ([0.1, -0.1], [9.0, 1.0]), ([0.1, -0.1], [1.0, 9.0]),
+    ([-0.2, 0.2], [4.0, 1.0]), ([-1.0, 1.0], [1.0, 1.0]), ([0.0, 0.0], [1.0, 1.0]), ([2.0, 0.0], [1.0, 1.0 + 1e-9]),
+    ([3.0, 0.0], [1e-4, 1.0]), ([0.0, 0.0], [0.0, 0.0]), ([1.0, 0.0], [0.0, 0.0]),
+])  # fmt: skip
+def test_one_cluster_a_class_has_a_parabola(mean, q):
+    """The closed form is what a search over all thresholds finds, and the same for many laws at once."""
+    m = MixtureMetrics(mean, q, [1, -1], [1.0, 1.0])
+    grid = np.r_[-np.inf, np.linspace(-12.0, 12.0, 240_001), np.inf]
+    assert m.best_ba() == pytest.approx(m.ba(grid).max(), abs=1e-7)
+    assert m.ba(m.best_threshold()) == pytest.approx(m.best_ba(), abs=1e-12)
+    several = MixtureMetrics([mean, [1.0, 0.0]], [q, [2.0, 1.0]], [1, -1], [1.0, 1.0])
+    assert several.best_threshold()[0] == m.best_threshold()
+    for phi, alarm in ((0.1, 1.0), (0.5, 5.0), (0.9, 0.2)):
+        if min(q) > 0.0:
+            costs = phi * m.fnr(grid) + alarm * (1.0 - phi) * m.fpr(grid)
+            cut = m.threshold_for(phi, costs=(1.0, alarm)).threshold
+            assert phi * m.fnr(cut) + alarm * (1.0 - phi) * m.fpr(cut) == pytest.approx(costs.min(), abs=1e-7)
+
+
 def test_the_best_of_several_crossings():
     # positives on both sides of the negatives: the densities cross twice upwards
     m = MixtureMetrics([-2.0, 2.0, 0.0], [0.2, 0.2, 0.1], [1, 1, -1], [0.3, 0.7, 1.0])
