@@ -184,11 +184,11 @@ def _between(first, tops, finer):
 
 def select(data, setting, wanted, random_state):
     """Choose the kernel and C, and return what was Selected."""
-    found = [_settled(machine, setting, wanted) for machine in _machines(data, wanted, random_state)]
+    found = list(_settled_machines(data, setting, wanted, random_state))
     if all(np.isnan(one.at.value).all() for one in found):
         other = "larger" if setting.C < 1.0 else "smaller"
         raise ValueError(f"no saddle point converged at C={setting.C:g} and loss={setting.loss!r}: try a {other} C")
-    value = [one.at.value[places(one.setting, one.at.value)[one.best]] for one in found]
+    value = [_value(one) for one in found]
     curved = [j for j, one in enumerate(found) if one.machine.kernel != "linear"]
     best = 0
     if curved:
@@ -219,11 +219,25 @@ def _settled(machine, setting, wanted):
     return Selected(machine, moments, setting, at, candidates, best)
 
 
-def _machines(data, wanted, random_state):
-    """Yield the machines to choose from: the linear one first, then RBF kernels from "scale" outwards."""
+def _value(one):
+    """Return what is predicted for the best remedy of a Selected, where more is better; -inf if nothing converged."""
+    return -np.inf if one.best is None else one.at.value[places(one.setting, one.at.value)[one.best]]
+
+
+def _settled_machines(data, setting, wanted, random_state):
+    """Yield what is Selected of each machine: the linear one first, then RBF kernels from "scale" outwards.
+
+    A kernel further out is tried only on the side where the nearer one is better than "scale".
+    """
     from . import _machines as machines
 
     if wanted.kernel in ("linear", "best"):
-        yield machines.linear(data)
-    if wanted.kernel in ("rbf", "best"):
-        yield from machines.rbf(data, random_state)
+        yield _settled(machines.linear(data), setting, wanted)
+    if wanted.kernel == "linear":
+        return
+    machine = machines.rbf(data, random_state)
+    near = [_settled(machine(width), setting, wanted) for width in machines.WIDTHS]
+    yield from near
+    best = int(np.argmax([_value(one) for one in near]))
+    if best:
+        yield _settled(machine(machines.FURTHER[best - 1]), setting, wanted)

@@ -102,8 +102,9 @@ def test_a_tie_goes_to_one_and_then_to_what_is_nearest_to_it(monkeypatch):
     heights = {1e-2: 0.8, 0.1: 0.8015, 0.5: 0.79, 1.0: 0.797, 5.0: 0.8, 100.0: 0.8}
 
     def at(_, setting, C):
-        return {("class weights", "trained"): {"mixing": np.nan, "predicted": heights[C], "height": heights[C],
-                                               "trainable": True}}  # fmt: skip
+        row = "class weights", "trained"
+        return {c: {row: {"mixing": np.nan, "predicted": heights[c], "height": heights[c], "trainable": True}}
+                for c in C}  # fmt: skip
 
     monkeypatch.setattr(_choice, "_rows_at", at)
     setting = Setting(40, 200, 40, 1.0, "hinge", "ba", (1.0, 1.0))
