@@ -158,12 +158,12 @@ class Advice:
 
     @property
     def curve_of_data(self):
-        """What more rows of one class would bring the recommended classifier, with its remedy and C as they are.
+        """What more rows or columns would bring the recommended classifier, with its remedy and C as they are.
 
-        A pandas.DataFrame with a row for each number of rows to be added. Columns: ``kind`` ("positives" or
-        "negatives"), ``more`` rows of it, ``predicted`` value of the metric in the mix of today's table with its
-        interval ``low`` to ``high``, and the ``gain`` over today with its own, ``gain_low`` to ``gain_high``, from the
-        same draws as all intervals.
+        A pandas.DataFrame with a row for each number that is added. Columns: ``kind`` ("positives", "negatives", or
+        "columns" that vary and separate as those of the table do), ``more`` of it, ``predicted`` value of the metric in
+        the mix of today's table with its interval ``low`` to ``high``, and the ``gain`` over today with its own,
+        ``gain_low`` to ``gain_high``, from the same draws as all intervals.
         """
         kept = self.__dict__.setdefault("_curves", {})  # of each remedy that was recommended
         if self.best not in kept:

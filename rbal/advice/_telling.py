@@ -5,8 +5,10 @@ import textwrap
 
 from . import _report
 from ._choice import TRUST, simplest
-from ._outlook import more_rows
+from ._outlook import more_of_each
 from ._report import WIDTH, clean, doing, machine, nothing, remedy, title
+
+MORE_COLUMNS = "columns of the same kind"
 
 
 def verdict(advice):
@@ -62,15 +64,15 @@ def lines(advice):
 
 
 def of_data(advice):
-    """Return a sentence on what more rows of either class would bring."""
+    """Return a sentence on what more rows of either class would bring, and more columns."""
     parts = []
-    for row in more_rows(advice):
-        now = row["predicted"] - row["gain"]
+    for row in more_of_each(advice):
+        now, kind = row["predicted"] - row["gain"], MORE_COLUMNS if row["kind"] == "columns" else row["kind"]
         if abs(row["gain"]) < 0.005 * advice.setting.unit:
-            parts.append(f"{row['more']:,} more {row['kind']}: no change to speak of")
+            parts.append(f"{row['more']:,} more {kind}: no change to speak of")
             continue
         parts.append(
-            f"{row['more']:,} more {row['kind']}: {now:.3f} → {row['predicted']:.3f} "
+            f"{row['more']:,} more {kind}: {now:.3f} → {row['predicted']:.3f} "
             f"({row['gain_low']:+.3f} to {row['gain_high']:+.3f})"
         )
     return "; ".join(parts) + "."

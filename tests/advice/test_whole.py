@@ -348,6 +348,35 @@ def test_twice_the_positives_help_where_they_are_few():
     assert np.diff(np.mean(found, axis=1))[0] == pytest.approx(told, abs=5.0 * error)
 
 
+def test_twice_the_columns_are_those_of_a_wider_table():
+    """Predicted from a table of D columns, and measured on machines with 2 D columns of the same kind."""
+    D, distance, n = 40, 1.5, (60, 240)
+    advice = rbal.advise(*gaussian(*n, D, distance / np.sqrt(D)), C=0.05, train="none", draws=4)
+    advice.best = ("class weights", "trained")
+    advice.moments, advice.drawn = (
+        moments(D, distance).spectrum,
+        [],
+    )  # the classes themselves, not the noise of one table
+    sizes = np.array([[60.0, 60.0], [240.0, 240.0], [1.0, 2.0]])
+    told = _outlook._values(advice, advice.moments, sizes)[0]
+    rng, found = np.random.default_rng(3), []
+    for columns in (D, 2 * D):
+        y, shift = np.arange(sum(n)) < n[0], distance / np.sqrt(D)
+        for _ in range(20):
+            X = rng.normal(size=(len(y), columns)) + shift * y[:, None]
+            clf = learner("hinge", 0.05, "balanced").fit(X, y)
+            w, apart = clf.coef_.ravel(), clf.coef_.sum() * shift
+            found.append(rbal.Metrics(w @ w, apart, -(clf.intercept_[0] + 0.5 * apart)).ba())
+    found = np.reshape(found, (2, 20))
+    np.testing.assert_allclose(found.mean(axis=1), told, atol=5.0 * found.std(axis=1).max() / np.sqrt(20))
+    assert np.diff(told)[0] > 0.05
+
+
+def test_columns_of_a_curved_kernel_are_not_counted():
+    curve = rbal.advise(*gaussian(30, 120, 8, 0.8), **{**QUICK, "draws": 2}, C=1.0, kernel="rbf").curve_of_data
+    assert set(curve["kind"]) == {"positives", "negatives"}
+
+
 def test_amounts_are_round():
     assert _outlook.amounts(40) == [10, 20, 50, 100, 200]
     assert _outlook.amounts(5) == [1, 2, 5, 10, 20, 50]
