@@ -85,7 +85,8 @@ def advise(
         little, two seconds at most and the same on every machine: the recommended classifier and that of doing
         nothing, by cross-validation, which give the level of all predictions, weighed with the theory by their errors.
         Or all remedies, in columns beside the predictions of the theory, which say whether both agree. If anything is
-        trained, what is predicted for a moved threshold is that of a tuned one.
+        trained, what is predicted for a moved threshold is that of a tuned one. Of more than five classes a little is
+        nothing.
     check : bool
         True is ``train="check"``.
     folds, repeats : int
@@ -257,7 +258,13 @@ def _of_many(reading, classifier, how, random_state, check):
     from ._many import advise_many
     from ._many_table import ManyCoder
 
-    options = {"level": how.level, "error": how.model_error, "draws": how.draws, "random_state": random_state}
+    options = {
+        "level": how.level,
+        "error": how.model_error,
+        "draws": how.draws,
+        "random_state": random_state,
+        "train": how.train,
+    }
     check = dict(zip(("folds", "repeats"), check, strict=True)) if how.train == "check" else None
     return advise_many(reading(kind=ManyCoder), *classifier, check=check, **options)
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from ._choice import Wanted
 from ._judgement import ends, model_error
+from ._many_level import PLAIN, after, before, moved, to_train, trained
 from ._many_predict import (
     DECADES,
     DRAWS,
@@ -131,7 +132,9 @@ class ManyAdvice:
         return to_fragment(self)
 
 
-def advise_many(data, wanted, C, loss, metric, *, level=0.9, error=None, draws=DRAWS, random_state=0, check=None):
+def advise_many(
+    data, wanted, C, loss, metric, *, level=0.9, error=None, draws=DRAWS, random_state=0, train="none", check=None
+):
     """Return the advice on a table of many classes.
 
     Parameters
@@ -149,6 +152,8 @@ def advise_many(data, wanted, C, loss, metric, *, level=0.9, error=None, draws=D
     draws : int
         Draws of the class centres, at most DRAWS.
     random_state : int
+    train : {"none", "little", "check"}
+        Whether a few machines are trained, for the level of all predictions; of more than SCANNED classes none are.
     check : dict, optional
         ``folds`` and ``repeats`` of a cross-validation.
 
@@ -165,15 +170,22 @@ def advise_many(data, wanted, C, loss, metric, *, level=0.9, error=None, draws=D
     error = model_error(min(data.sizes)) if error is None else error
     most = DRAWS if len(data.classes) <= SCANNED else DRAWS // 2
     how = {"draws": min(draws, most), "error": error, "rng": np.random.default_rng(random_state)}
+    # doing nothing: with C = 1, or with the one that was fixed
+    plain = next(iter(candidates(quiet, setting, "as is", 1.0 if wanted.C is not None else C)), None)
+    found = None
+    if train == "little" and len(data.classes) <= SCANNED:  # of more, the theory alone takes seconds at each distance
+        prior = before(mixture, counts, error, random_state)
+        found = trained(data, quiet, setting, to_train(rows, best, plain), prior, random_state)
+        rows, plain = moved(rows, found, quiet, setting, best), after(plain, PLAIN, found, quiet, setting)
+        how |= {"error": found.error.get(best, error), "u": found.u.get(best, 0.0)}
+        notes += _of_training(found, best)
     macro, recalls = intervals(mixture, counts, setting, rows[best], how)
     told = np.diagonal(rows[best].confusion)
     around = ends(np.array(rows[best].recall), macro, level) - rows[best].recall
-    # at C = 1, or at the one that was fixed
-    plain = candidates(quiet, setting, "as is", 1.0 if wanted.C is not None else C)
     confusion = pd.DataFrame(rows[best].confusion, data.classes, data.classes)
     advice = ManyAdvice(
         table_of(rows, setting, around), best, confusion, _recalls(data, told, ends(told, recalls, level), confusion),
-        pd.Series(rows[best].offsets, data.classes), plain[0].recall if plain else np.nan,
+        pd.Series(rows[best].offsets, data.classes), np.nan if plain is None else plain.recall,
         [*notes, *_of_classes(data, rows[best])], _confidence(data, rows[best]),
         level=level, data=data, setting=setting, rows=rows,
     )  # fmt: skip
@@ -223,6 +235,17 @@ def _of_classes(data, candidate):
             "Some machines have no weights to speak of: what an optimiser makes of them depends on where it stops."
         )
     return said
+
+
+def _of_training(found, best):
+    """Return a sentence on what was trained."""
+    if best not in found.measured:
+        return []
+    value, error, told = found.measured[best]
+    return [
+        f"{found.fits} machines were trained on {found.rows:,} rows: macro recall {value:.3f} ± {error:.3f} in folds, "
+        f"where the theory expected {told:.3f}. All predictions are weighed with that."
+    ]
 
 
 def _confidence(data, candidate):

@@ -73,7 +73,22 @@ def pipeline(advice, random_state=None):
 
 
 def measured(advice, folds, repeats, random_state):
-    """Return macro recalls of every candidate in repeated cross-validation, and of the recommended one in each fold.
+    """Return what :func:`cross_validated` gives for all candidates of an advice."""
+    data = advice.data
+    return cross_validated((data.X, data.y), advice.setting.loss, advice.rows, folds, repeats, random_state)
+
+
+def cross_validated(table, loss, candidates, folds, repeats, random_state):
+    """Return macro recalls of candidates, a dict by (strategy, threshold), in repeated cross-validation.
+
+    Parameters
+    ----------
+    table : tuple
+        Coded rows (n, D) and their classes (n,), of 0 … T-1.
+    loss : str
+    candidates : dict
+    folds, repeats : int
+    random_state : int
 
     Returns
     -------
@@ -87,20 +102,19 @@ def measured(advice, folds, repeats, random_state):
     from imblearn.pipeline import make_pipeline
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-    data, setting = advice.data, advice.setting
-    rng = np.random.default_rng(random_state)
-    folds = min(folds, int(np.bincount(data.y).min()))
-    hits = {row: np.zeros(len(data.y)) for row in advice.rows}
+    X, y = table
+    sizes, rng = np.bincount(y), np.random.default_rng(random_state)
+    folds = min(folds, int(sizes.min()))
+    hits = {row: np.zeros(len(y)) for row in candidates}
     for _ in range(repeats):
         split = StratifiedKFold(folds, shuffle=True, random_state=int(rng.integers(2**31)))
-        for row, candidate in advice.rows.items():
-            model = make_pipeline(*machines(setting.loss, candidate, int(rng.integers(2**31))))
-            scores = cross_val_predict(model, data.X, data.y, cv=split, method="decision_function")
-            hits[row] += np.argmax(scores - candidate.offsets, axis=1) == data.y
-    T = len(data.sizes)
+        for row, candidate in candidates.items():
+            model = make_pipeline(*machines(loss, candidate, int(rng.integers(2**31))))
+            scores = cross_val_predict(model, X, y, cv=split, method="decision_function")
+            hits[row] += np.argmax(scores - candidate.offsets, axis=1) == y
     recall, error = {}, {}
     for row, hit in hits.items():
-        parts = [hit[data.y == k] / repeats for k in range(T)]
+        parts = [hit[y == k] / repeats for k in range(len(sizes))]
         recall[row] = float(np.mean([part.mean() for part in parts]))
-        error[row] = float(np.sqrt(sum(part.var() / len(part) for part in parts)) / T)
+        error[row] = float(np.sqrt(sum(part.var() / len(part) for part in parts)) / len(sizes))
     return recall, error, (folds - 1) / folds

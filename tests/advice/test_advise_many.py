@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import rbal
-from rbal.advice import ManyAdvice, _many, _many_predict, _many_table, _table
+from rbal.advice import ManyAdvice, _many, _many_level, _many_predict, _many_table, _table
 from rbal.cli import main
 from rbal.metrics import ManyMetrics
 
@@ -28,7 +28,7 @@ def rows(sizes=SIZES, D=20, far=2.2, seed=0, labels="abc"):
 @pytest.fixture(scope="module")
 def advice():
     X, y, _ = rows()
-    return rbal.advise(X, y, C=[0.1, 1.0], draws=4)
+    return rbal.advise(X, y, C=[0.1, 1.0], draws=4, train="none")
 
 
 # ---- predictions
@@ -238,3 +238,82 @@ def test_command_tells_of_many_classes(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["metric"] == "macro_recall"
     assert main(["advise", str(path), "--label", "kind", "--C", "1", "--at-recall", "0.9"]) == 1
     assert "--at-precision and --at-recall go with two classes, got 3" in capsys.readouterr().err
+
+
+# ---- machines that do not converge
+
+
+def test_own_covariances_that_fail_give_way_to_the_mean_one(monkeypatch):
+    covs = np.stack([np.eye(25), 1.2 * np.eye(25), np.diag(np.linspace(0.5, 1.5, 25))])
+    mixture = rbal.Mixture.gaussian(0.3 * np.eye(3, 25), covs, np.arange(3))
+    setting = _many_predict.ManySetting((30, 80, 150), 25, "hinge", (1.0,), False)
+    solved = _many_predict.solved
+
+    def fails(mixture, *rest):
+        return solved(mixture, *rest) if mixture.level == "one covariance" else None
+
+    monkeypatch.setattr(_many_predict, "solved", fails)
+    found = _many_predict.candidates(mixture, setting, "class weights", 1.0)[0]
+    mean = _many_predict.shared(mixture, setting.sizes)
+    assert np.allclose(mean.covariance(1), np.average(covs, axis=0, weights=(30, 80, 150)))
+    assert found.recall == solved(mean, setting, "class weights", 1.0, None).metrics.ba()
+
+
+def test_labels_of_noise_have_the_recall_of_chance():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(260, 25)), rng.permutation(np.repeat([0, 1, 2], [30, 80, 150]))
+    for train in ("none", "little"):
+        told = rbal.advise(X, y, C=1.0, draws=2, train=train)
+        assert told.table["predicted"].between(1 / 3 - 0.02, 1 / 3 + 0.1).all()
+
+
+def test_classes_in_one_place_that_do_not_converge_have_it_too(monkeypatch):
+    monkeypatch.setattr(_many_predict, "solved", lambda *rest: None)
+    setting = _many_predict.ManySetting((30, 80, 150), 25, "hinge", (1.0,), False)
+    one, apart = (rbal.Mixture.gaussian(far * np.eye(3, 25), np.eye(25), np.arange(3)) for far in (0.0, 1.0))
+    found = _many_predict.every(one, setting)
+    assert {c.strategy for c in found} == set(rbal.strategies.REMEDIES)
+    assert [c.recall for c in found] == pytest.approx([1 / 3] * len(found))
+    with pytest.raises(ValueError, match="no saddle point converged"):
+        _many_predict.every(apart, setting)
+
+
+# ---- the level, from a few trained machines
+
+
+@pytest.mark.parametrize("error", [0.001, 0.5])
+def test_the_level_is_weighed_by_the_errors(monkeypatch, error):
+    """What is measured surely, the theory then says, at the size of the folds; a vague measurement moves nothing."""
+    X, y, _ = rows()
+    data = _table.from_arrays(X, y, kind=_many_table.ManyCoder)
+    mixture, counts = _many_predict.classes_of(data.X, data.y)
+    quiet, setting = mixture.debiased(counts), _many_predict.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
+    row = "class weights", "trained"
+    machine = _many_predict.candidates(quiet, setting, "class weights", 0.1)[0]
+    told = _many_level._expected(quiet, setting._replace(sizes=(32, 96, 240)), machine)
+
+    def measured(table, loss, machines, folds, repeats, seed):
+        return dict.fromkeys(machines, told + 0.05), dict.fromkeys(machines, error), 0.8
+
+    monkeypatch.setattr("rbal.advice._many_pipeline.cross_validated", measured)
+    found = _many_level.trained(data, quiet, setting, {row: machine}, 0.5, 0)
+    assert found.measured[row][2] == pytest.approx(told, abs=1e-9)
+    after = _many_predict.rescaled(quiet, found.u[row])
+    moved = _many_level._expected(after, setting._replace(sizes=(32, 96, 240)), machine) - told
+    # the curve is known at five places, and 0.004 is what half a row of the smallest class allows
+    assert moved == pytest.approx(0.05, abs=0.01) if error < 0.1 else abs(moved) < 0.02
+
+
+def test_a_part_of_the_rows_keeps_small_classes():
+    y = np.repeat([0, 1, 2], [12, 100, 4000])
+    kept = np.bincount(y[_many_level.part(y, 400, np.random.default_rng(0))])
+    assert kept.tolist() == [12, 20, 389]
+
+
+def test_the_note_tells_what_was_measured():
+    X, y, _ = rows()
+    told = rbal.advise(X, y, C=0.1, draws=2)
+    assert any("machines were trained on 460 rows" in note for note in told.notes)
+    assert not any("were trained" in note for note in rbal.advise(X, y, C=0.1, draws=2, train="none").notes)
+    # doing nothing, at the C that was fixed, is a row of the table
+    assert told.nothing == pytest.approx(told.table.loc[("as is", "trained"), "predicted"], abs=1e-12)
