@@ -57,13 +57,13 @@ def advise(
         another goal in :data:`rbal.metrics.METRICS`.
     C : "best", float or list of floats
         Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10; or those to choose from, for every
-        remedy on its own; "best", the default, searches six decades. Of values that are predicted all but
-        equal, the one nearest to 1 is taken.
+        remedy on its own; "best", the default, searches six decades. Of values that are predicted within
+        0.01 of the best, the one nearest to 1 is taken.
     kernel : {"linear", "rbf", "best"}
-        A linear classifier; an SVM with an RBF kernel, whose gamma is the best of five around "scale"; or whichever is
+        A linear classifier; an SVM with an RBF kernel, whose gamma is the best of some around "scale"; or whichever is
         predicted to be better, where the linear one is taken unless the other is ahead by more than 0.02, the error of
-        predictions on real tables. The RBF kernel goes with ``loss="hinge"``, and is judged on 1,500 rows if there are
-        more, which a note says.
+        predictions on real tables, also after both were trained a little. The RBF kernel goes with ``loss="hinge"``,
+        and is judged on 1,500 rows if there are more, which a note says.
     moments : {"auto", "width", "pooled"}
         Whether both classes have one covariance up to a factor, the width of each class along the weights, which even
         few rows tell; or one for both, "pooled". With "auto", the default, these are widths, unless a class has fewer

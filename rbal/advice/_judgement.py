@@ -9,10 +9,10 @@ from scipy.special import ndtri
 
 from .._support.warnings import convergence_warning
 from ..moments._estimate import ARGUMENTS, evenly
-from ._choice import NEGLIGIBLE, TRUST, places, select, simplest
+from ._choice import NEGLIGIBLE, TRUST, Selected, places, select, simplest
 from ._diagnose import notes
 from ._level import NOTHING, expected, level
-from ._remedies import designs, evaluate, reach, solve_all
+from ._remedies import Values, designs, evaluate, reach, solve_all
 from ._widths import Wide
 
 # Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
@@ -40,10 +40,38 @@ class How(NamedTuple):
     train: str  # "none", "little" or "check"
 
 
+class Seen(NamedTuple):
+    """What is known of the machine that was selected: by the theory, and by training a little."""
+
+    selected: Selected
+    moments: object  # moved apart as the level says
+    at: Values  # of all designs, at the level
+    others: np.ndarray  # (draws, thresholds, designs) values with the noise of the sample alone
+    apart: list  # moments with the error of the level or of the theory, behind the intervals
+    exact: bool  # whether the theory is taken to have no error, so that ``others`` are behind the intervals
+    found: object  # the Level, or None
+    nothing: float  # prediction for doing nothing
+
+    @property
+    def value(self):
+        """What is predicted for the recommended remedy, where more is better."""
+        return self.at.value[places(self.selected.setting, self.at.value)[self.selected.best]]
+
+
 def predict(data, setting, wanted, how, random_state):
     """Return the fields of an Advice that follow from the table and, if anything is trained, from a few machines."""
-    plain = setting.C
-    machine, moments, setting, at, candidates, best, nothing = select(data, setting, wanted, random_state)
+    selected = select(data, setting, wanted, random_state)
+    seen = _seen(data, selected, how, setting.C, random_state)
+    if selected.linear is not None and how.train == "little":
+        # kernels do not share the error of the theory, so that the level of both has to be seen
+        other = _seen(data, selected.linear, how, setting.C, random_state)
+        seen = seen if seen.value - other.value > TRUST * setting.unit else other
+    return _fields(data, seen, wanted, how, random_state)
+
+
+def _seen(data, selected, how, plain, random_state):
+    """Return what is Seen of a machine that was selected; ``plain`` is the C of doing nothing."""
+    machine, moments, setting, at, candidates, best, nothing, _ = selected
     at = _of_collapsed(at, moments, setting)
     error = how.model_error
     error = model_error(min(data.n_pos, data.n_neg), isinstance(moments, Wide)) if error is None else error
@@ -62,7 +90,14 @@ def predict(data, setting, wanted, how, random_state):
         apart = misjudged([still] * len(RUNGS), found.error * RUNGS)
     else:
         apart = misjudged(drawn, error * errors) if error else drawn
-    interval = ends(at.value, values(apart, setting) if found is not None or error else others, how.level)
+    return Seen(selected, moments, at, others, apart, found is None and not error, found, nothing)
+
+
+def _fields(data, seen, wanted, how, random_state):
+    """Return the fields of an Advice on what was Seen."""
+    selected, moments, at, others, apart, exact, found, nothing = seen
+    machine, _, setting, _, candidates, best, *_ = selected
+    interval = ends(at.value, others if exact else values(apart, setting), how.level)
     interval = _widened(interval, at, moments, setting, None if found is None else how.level)
     table = _summary(setting, at, others, interval)
     curve, mixing, low, high = _flatness(setting, at.value[0], others[:, 0], interval[:, 0])

@@ -27,7 +27,7 @@ from .._support.warnings import convergence_warning
 from ..moments import Mixture
 from ..strategies import REMEDIES, restore
 from ..strategies._many import _mixing
-from ._choice import NEGLIGIBLE, TRUST, WORTH, simplicity
+from ._choice import TRUST, WORTH, simplicity
 
 DECADES = (-3, 1)  # of C that are tried first, one value each
 FACTORS = (0.3, 3.0)  # of the best of them that are tried next
@@ -224,7 +224,7 @@ def chosen(found):
     best = {}
     for row, mine in rows.items():
         top = max(c.recall for c in mine)
-        close = [c for c in mine if c.recall >= top - (WORTH if c.C == 1.0 else NEGLIGIBLE)]
+        close = [c for c in mine if c.recall >= top - WORTH]
         best[row] = min(close, key=lambda c: (round(abs(np.log(c.C)), 9), c.C))
     order = [(name, kind) for name in REMEDIES for kind in THRESHOLDS]
     return {row: best[row] for row in order if row in best}

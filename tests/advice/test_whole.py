@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal.advice import _choice, _machines, _outlook, _report, _telling
-from rbal.advice._choice import NEGLIGIBLE, WORTH, grid
+from rbal.advice._choice import WORTH, grid
 from rbal.advice._pipeline import learner
 from rbal.advice._remedies import Choice, Setting, designs, evaluate, solve_row
 from rbal.advice._widths import free_share
@@ -92,7 +92,7 @@ def test_the_best_C_of_each_remedy_is_taken(metric):
         best = (sign * part["predicted"])[part["trainable"]].max()
         taken = sign * advice.table.loc[row, "predicted"]
         lost = best - taken
-        assert lost <= (WORTH if advice.table.loc[row, "C"] == 1.0 else NEGLIGIBLE) * unit + 1e-9
+        assert lost <= WORTH * unit + 1e-9
         told = part[part["C"] == advice.table.loc[row, "C"]]["predicted"].item()
         assert told == pytest.approx(advice.table.loc[row, "predicted"], abs=1e-7)
     assert advice.setting.C == advice.C == advice.table.loc[advice.best, "C"]
@@ -117,7 +117,7 @@ def test_a_tie_goes_to_one_and_then_to_what_is_nearest_to_it(monkeypatch):
     assert chosen(0.01, 100.0) == 0.01  # as far from 1
     heights[1.0] = 0.79
     assert chosen(*heights) == 5.0
-    heights[0.1] = 0.81
+    heights[0.1] = 0.82
     assert chosen(*heights) == 0.1
 
 
@@ -525,7 +525,7 @@ def test_json_of_the_whole(whole):
     assert found["classifier"]["C"] == advice.C
     assert found["nothing"] == advice.nothing
     assert found["calibration"]["slope"] == pytest.approx(advice.calibration.slope)
-    assert {row["kind"] for row in found["more_data"]} == {"positives", "negatives"}
+    assert {row["kind"] for row in found["more_data"]} == {"positives", "negatives", "columns"}
 
 
 def test_designs_of_choices_are_beside_the_others():
