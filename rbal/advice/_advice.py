@@ -211,13 +211,36 @@ class Advice:
 
         return sampler(self.table.loc[self.best, "mixing"], random_state)
 
-    def pipeline(self, random_state=None, *, probabilities=False, share=None):
+    def bags(self, members=(1, 3, 10, 30)):
+        """Return what bags of undersampled machines are predicted to score, for a linear classifier.
+
+        Each member is trained on the rarer class and as many rows of the other one, with the C of "undersampling", and
+        the scores are averaged. The theory is that of one covariance for both classes, at the level of the advice.
+
+        Parameters
+        ----------
+        members : int or list of int
+            Numbers of machines.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The metric with the trained threshold and with a moved one, a row for each number of members.
+        """
+        from ._bags import predicted
+
+        return predicted(self, members)
+
+    def pipeline(self, random_state=None, *, members=None, probabilities=False, share=None):
         """Return the recommended classifier, not yet fitted: coding, sampler, learner, and threshold if it is moved.
 
         Parameters
         ----------
         random_state : int, RandomState instance or None
             Seed of the sampler.
+        members : int, optional
+            Train a bag of so many undersampled machines instead, as :meth:`bags` predicts it, with a moved threshold if
+            the recommended one is moved.
         probabilities : bool
             Whether it has ``predict_proba`` with the probabilities that the theory says are honest
             (:func:`rbal.calibrated`), whatever was sampled or weighed. Labels stay those of the recommended threshold.
@@ -232,7 +255,7 @@ class Advice:
         """
         from ._pipeline import pipeline
 
-        return pipeline(self, random_state, probabilities=probabilities, share=share)
+        return pipeline(self, random_state, members=members, probabilities=probabilities, share=share)
 
     def to_json(self):
         """Return the whole advice as one JSON object.

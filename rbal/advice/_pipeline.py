@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.utils.validation import check_is_fitted
 
 from .._support.frames import plain
-from .._support.validation import flag, number
+from .._support.validation import flag, number, positive_int
 from ..losses import LOSSES
 from ..strategies import REMEDIES
 
@@ -53,7 +53,7 @@ def sampler(mixing, random_state=None):
     return RandomMixSampler(mixing=float(mixing), random_state=random_state)
 
 
-def pipeline(advice, random_state=None, *, probabilities=False, share=None):
+def pipeline(advice, random_state=None, *, members=None, probabilities=False, share=None):
     """Return one unfitted estimator that applies the recommended remedy to tables like the one advised on."""
     from imblearn.pipeline import make_pipeline as chain
 
@@ -61,6 +61,13 @@ def pipeline(advice, random_state=None, *, probabilities=False, share=None):
 
     strategy, threshold = advice.best
     setting, data = advice.setting, advice.data
+    if members is not None:
+        if flag("probabilities", probabilities):
+            raise ValueError("probabilities must be False for a bag, whose scores are means: got members and True")
+        bag = _bag(advice, members, random_state)
+        if threshold == "trained":
+            return bag
+        return TunedThreshold(bag, metric=setting.metric, costs=setting.costs, pos_label=data.positive)
     labels = {key: sign for label, sign in ((data.positive, True), (data.negative, False)) for key in _keys(label)}
     weights = class_weight(REMEDIES[strategy], data.n_pos, data.n_neg, labels)
     classifier = learner(setting.loss, advice.C, weights, setting.kernel, setting.gamma)
@@ -75,6 +82,18 @@ def pipeline(advice, random_state=None, *, probabilities=False, share=None):
     if threshold == "moved":
         return TunedThreshold(trained, metric=setting.metric, costs=setting.costs, pos_label=data.positive)
     return AsTrained(trained) if probabilities else trained
+
+
+def _bag(advice, members, random_state):
+    """Return a bag of undersampled machines, each with the C of undersampling."""
+    from imblearn.pipeline import make_pipeline as chain
+
+    from ._bags import SAMPLED, AveragedScores
+
+    setting = advice.setting
+    classifier = learner(setting.loss, advice.C_of(SAMPLED), None, setting.kernel, setting.gamma)
+    member = chain(*coding_of(advice.data), sampler(REMEDIES[SAMPLED[0]].mixing, 0), classifier)
+    return AveragedScores(member, positive_int("members", members), random_state=random_state)
 
 
 def _calibrated(trained, advice, share):
