@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from .._support.validation import positive_int
 from ..strategies import bagging
 from ._cuts import at_threshold
+from ._threshold import of_two_classes
 from ._widths import Wide
 
 SAMPLED = "undersampling", "trained"  # the remedy that a member has
@@ -61,8 +61,7 @@ class AveragedScores(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X, y, **params):
         """Train all members on X (n rows) and labels y (n,); ``params`` go to each of them. Returns self."""
-        if (kind := type_of_target(y, input_name="y")) == "multiclass":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        y = of_two_classes(y)
         rng, self.estimators_ = check_random_state(self.random_state), []
         for _ in range(positive_int("members", self.members)):
             one = clone(self.estimator)

@@ -76,6 +76,16 @@ def _width(s):
     return BANDWIDTH * spread * len(s) ** POWER
 
 
+def of_two_classes(y):
+    """Return labels as an array (n,), when they are those of two classes; else raise what scikit-learn asks for."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    if (kind := type_of_target(y, input_name="y")) != "binary":
+        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+    return y
+
+
 def _has(method):
     """Return a decorator for a method that exists only if the inner classifier has it."""
 
@@ -152,11 +162,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         one_of("metric", self.metric, [name for name in goals() if not METRICS[name].ranks])
         costs = tuple(number("costs", cost, 0.0, open_low=True) for cost in self.costs)
         X, y = indexable(X, y)
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        if (kind := type_of_target(y, input_name="y")) != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        y = of_two_classes(y)
         self.classes_, counts = np.unique(y, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError("y must hold two classes, got 1 class")
