@@ -1,5 +1,6 @@
 """Sphinx extension of this book: assets and results of pages, downloads, the status table, old addresses."""
 
+import os
 import posixpath
 import re
 from pathlib import Path
@@ -23,9 +24,22 @@ def leave_thebe_out(app):
         listeners[:] = [listener for listener in listeners if listener.handler.__module__ != "sphinx_thebe"]
 
 
+def work_in_parallel(app):
+    """Read and write pages in as many processes as BOOK_JOBS says; Jupyter Book has no option for it.
+
+    Two extensions that it loads do not say whether that is safe. It is: one numbers sections after all pages were read,
+    the other is for LaTeX.
+    """
+    app.parallel = int(os.environ.get("BOOK_JOBS", "1"))
+    for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+
+
 def configure(app, config):
     """Point MathJax and the widget manager at the book's own copies, and the execution cache at this code's folder."""
     leave_thebe_out(app)
+    work_in_parallel(app)
     root = Path(app.srcdir)
     config.nb_execution_cache_path = str(execute.cache_folder(root))
 
