@@ -24,22 +24,14 @@ def leave_thebe_out(app):
         listeners[:] = [listener for listener in listeners if listener.handler.__module__ != "sphinx_thebe"]
 
 
-def work_in_parallel(app):
-    """Read and write pages in as many processes as BOOK_JOBS says; Jupyter Book has no option for it.
-
-    Two extensions that it loads do not say whether that is safe. It is: one numbers sections after all pages were read,
-    the other is for LaTeX.
-    """
+def write_in_parallel(app, env):
+    """Write pages in as many processes as BOOK_JOBS says; sphinx-proof lets them be read in one only."""
     app.parallel = int(os.environ.get("BOOK_JOBS", "1"))
-    for name in ("sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"):
-        if name in app.extensions:
-            app.extensions[name].parallel_read_safe = True
 
 
 def configure(app, config):
     """Point MathJax and the widget manager at the book's own copies, and the execution cache at this code's folder."""
     leave_thebe_out(app)
-    work_in_parallel(app)
     root = Path(app.srcdir)
     config.nb_execution_cache_path = str(execute.cache_folder(root))
 
@@ -172,6 +164,7 @@ def setup(app):
     app.add_post_transform(RunningTime)
     app.add_config_value("moved_pages", {}, "html")
     app.connect("config-inited", configure)
+    app.connect("env-updated", write_in_parallel)
     app.connect("build-finished", redirect)
     app.connect("build-finished", fill_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
