@@ -22,8 +22,8 @@ SETTINGS = {
     "sandybridge": {"blas": "Sandybridge", "numba": "sandybridge", "threads": 2, "plain": False},
 }
 
-# Chapters as notebooks; not where test-notebooks, which may run at the same time, writes its own.
-CONVERTED = notebooks.ROOT / "_build" / "elsewhere"
+# Chapters as notebooks, and what is compiled for them; not where tests that run at the same time write their own.
+FOLDER = notebooks.ROOT / "_build" / "elsewhere"
 
 
 def environment(blas, numba, threads, plain):
@@ -42,7 +42,8 @@ def run(setting, files, jobs):
     print(f"\n{setting}: {' '.join(f'{name}={value!r}' for name, value in variables.items())}", flush=True)
     at_once = str(max(1, jobs // SETTINGS[setting]["threads"]))  # more threads than cores wait for each other
     command = [sys.executable, "-m", "pytest", "-c", "tools/nbval.ini", "--rootdir", ".", "-n", at_once, *files]
-    return subprocess.run(command, cwd=notebooks.ROOT, env=os.environ | variables, check=False).returncode
+    where = os.environ | variables | {"NUMBA_CACHE_DIR": str(FOLDER / "numba")}
+    return subprocess.run(command, cwd=notebooks.ROOT, env=where, check=False).returncode
 
 
 def main():
@@ -54,7 +55,7 @@ def main():
     parser.add_argument("--chapters", nargs="+", choices=every, default=every, metavar="NAME")
     asked = parser.parse_args()
     chosen = [path for path in notebooks.chapters() if path.stem in asked.chapters]
-    files = [str(notebooks.convert(path, CONVERTED)) for path in chosen]
+    files = [str(notebooks.convert(path, FOLDER)) for path in chosen]
     failed = [setting for setting in asked.settings if run(setting, files, asked.jobs)]
     if failed:
         sys.exit(f"chapters differ from their references, or fail, as computed by: {', '.join(failed)}")
