@@ -18,6 +18,10 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 # Compiled kernels stay out of rbal/; rbal/_support/jit.py sees to it that none is older than its sources.
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba
 
+# Each worker takes its half of the tests in one piece, and then from the other's: what the tests of a file share, and the
+# compiled functions that they load, are made by one worker and not by both.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
 PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-advice study-kernels study-kernel-images study-sampling
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
@@ -62,7 +66,7 @@ $(BOOK): $(READY) $(BOOK_SOURCES)
 	@rm -f $@ $(PDF)
 	$(BIN)/python tools/vendor.py
 	$(BIN)/python tools/execute.py $(JOBS)
-	$(BIN)/jupyter-book build . --all -W -n --keep-going -q
+	BOOK_JOBS=$(JOBS) $(BIN)/jupyter-book build . --all -W -n --keep-going -q
 	@touch $@
 
 pdf: $(PDF) ## Print the whole book into one PDF, beside the pages, and link it on each (needs Chromium)
@@ -72,12 +76,12 @@ $(PDF): $(BOOK)
 
 test: lint $(DEEP) ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
 	$(BIN)/rbal warmup --jobs $(JOBS)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not browser"
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(JOBS) tests/saddle/test_kernels.py tests/learners/test_descent.py
+	$(PYTEST) -m "not browser"
+	NUMBA_DISABLE_JIT=1 $(PYTEST) tests/saddle/test_kernels.py tests/learners/test_descent.py
 	@$(MAKE) --no-print-directory test-notebooks test-book
 
 test-fast: $(READY) ## Unit tests and doctests that take no more than a few seconds each
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not browser"
+	$(PYTEST) -m "not slow and not browser"
 
 # The plugin keeps what the chapters show, so that the book is built from this run and not from another.
 test-notebooks: $(READY) ## Run every chapter and compare its key numbers with tests/references
@@ -89,7 +93,7 @@ test-elsewhere: $(READY) ## Run the chapters as other CPUs would compute them (E
 	PYTHONPATH=tools $(BIN)/python tools/elsewhere.py $(JOBS) $(ELSEWHERE)
 
 test-book: $(BOOK) ## Walk every page of the built book in headless Chromium (left out, and said so, without one)
-	$(BIN)/python -m pytest -n $(JOBS) tests/book -m browser
+	$(PYTEST) tests/book -m browser
 
 references: $(READY) ## Run every chapter and write its key numbers to tests/references (look at the diff)
 	$(BIN)/python tools/notebooks.py references

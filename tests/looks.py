@@ -92,38 +92,59 @@ CUT = """() => {
 }"""
 
 
-def listen(page, origin):
-    """List of what goes wrong on a page from now on: errors, what is missing, and requests that leave the book."""
+# Text of the preview that is shown.
+SEEN = "() => { const e = document.getElementById('rbal-preview'); return e && !e.hidden ? e.innerText.trim() : '' }"
+
+
+@contextmanager
+def listening(page, origin):
+    """List of what goes wrong on a page meanwhile: errors, what is missing, and requests that leave the book."""
     wrong = []
-    page.on("console", lambda m: m.type == "error" and wrong.append(f"console: {m.text} ({m.location['url']})"))
-    page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
-    page.on("response", lambda r: r.status >= 400 and wrong.append(f"{r.status}: {r.url}"))
 
     def leaves(request):
         if not request.url.startswith((origin, "data:", "blob:")):
             wrong.append(f"a request leaves the book: {request.url}")
 
-    page.on("request", leaves)
-    return wrong
+    heard = {
+        "console": lambda m: m.type == "error" and wrong.append(f"console: {m.text} ({m.location['url']})"),
+        "pageerror": lambda error: wrong.append(f"script: {error}"),
+        "response": lambda r: r.status >= 400 and wrong.append(f"{r.status}: {r.url}"),
+        "request": leaves,
+    }
+    for event, hear in heard.items():
+        page.on(event, hear)
+    try:
+        yield wrong
+    finally:
+        for event, hear in heard.items():
+            page.remove_listener(event, hear)
+
+
+def tab_of(context):
+    """The tab of a context, empty: one for all pages, which has then read and compiled the book's scripts before."""
+    page = context.pages[0] if context.pages else context.new_page()
+    page.set_default_timeout(120_000)
+    page.goto("about:blank")
+    page.mouse.move(0, 0)
+    return page
 
 
 @contextmanager
 def opened(context, origin, name, body=None):
     """A page of the book when all of it is there, and the list of what went wrong; body stands in for its file."""
-    page = context.new_page()
-    try:
-        page.set_default_timeout(120_000)
-        wrong = listen(page, origin)
+    page = tab_of(context)
+    with listening(page, origin) as wrong:
         if body is not None:
             page.route(origin + name, lambda route: route.fulfill(body=body, content_type="text/html; charset=utf-8"))
-        page.goto(origin + name, wait_until="load")
-        page.wait_for_function(ARRIVED)
-        page.evaluate(READY)
-        page.evaluate(SETTLE)
-        page.wait_for_load_state("networkidle")
-        yield page, wrong
-    finally:
-        page.close()
+        try:
+            page.goto(origin + name, wait_until="load")
+            page.wait_for_function(ARRIVED)
+            page.evaluate(READY)
+            page.evaluate(SETTLE)
+            page.wait_for_load_state("networkidle")
+            yield page, wrong
+        finally:
+            page.unroute_all()
 
 
 class AtADesk(NamedTuple):
@@ -144,6 +165,7 @@ class OnAPhone(NamedTuple):
 
 def at_a_desk(context, origin, name, body=None):
     """Open a page at a desk; at the end its window becomes as narrow as a phone."""
+    tab_of(context).set_viewport_size(DESK)  # the page before left it narrow
     with opened(context, origin, name, body) as (page, wrong):
         found, first, explorers = (page.evaluate(script) for script in (INSPECT, FIRST, EXPLORERS))
         page.set_viewport_size(PHONE)
@@ -172,3 +194,13 @@ def once(look, context, origin, folder):
         return kind(*json.loads(path.read_text(encoding="utf-8")))
 
     return answer
+
+
+def seen_within(tab, milliseconds):
+    """Text of the preview once it is shown, or an empty one after this time."""
+    shown = f"""new Promise((done) => {{
+      const seen = {SEEN}, end = performance.now() + {milliseconds};
+      const look = () => (seen() || performance.now() > end ? done(seen()) : setTimeout(look, 20));
+      look();
+    }})"""
+    return tab.evaluate(shown)

@@ -1,5 +1,6 @@
 """Sphinx extension of this book: assets and results of pages, downloads, the status table, old addresses."""
 
+import os
 import posixpath
 import re
 from pathlib import Path
@@ -21,6 +22,11 @@ def leave_thebe_out(app):
     app.registry.css_files[:] = [entry for entry in app.registry.css_files if "sphinx-thebe" not in entry[0]]
     for listeners in app.events.listeners.values():
         listeners[:] = [listener for listener in listeners if listener.handler.__module__ != "sphinx_thebe"]
+
+
+def write_in_parallel(app, env):
+    """Write pages in as many processes as BOOK_JOBS says; sphinx-proof lets them be read in one only."""
+    app.parallel = int(os.environ.get("BOOK_JOBS", "1"))
 
 
 def configure(app, config):
@@ -158,6 +164,7 @@ def setup(app):
     app.add_post_transform(RunningTime)
     app.add_config_value("moved_pages", {}, "html")
     app.connect("config-inited", configure)
+    app.connect("env-updated", write_in_parallel)
     app.connect("build-finished", redirect)
     app.connect("build-finished", fill_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

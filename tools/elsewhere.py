@@ -22,6 +22,9 @@ SETTINGS = {
     "sandybridge": {"blas": "Sandybridge", "numba": "sandybridge", "threads": 2, "plain": False},
 }
 
+# Chapters as notebooks, and what is compiled for them; not where tests that run at the same time write their own.
+FOLDER = notebooks.ROOT / "_build" / "elsewhere"
+
 
 def environment(blas, numba, threads, plain):
     """Environment variables of a setting."""
@@ -33,14 +36,14 @@ def environment(blas, numba, threads, plain):
     return variables
 
 
-def run(setting, chapters, jobs):
-    """Run chapters under one setting; the exit code of pytest."""
+def run(setting, files, jobs):
+    """Run the files of chapters under one setting; the exit code of pytest."""
     variables = environment(**SETTINGS[setting])
     print(f"\n{setting}: {' '.join(f'{name}={value!r}' for name, value in variables.items())}", flush=True)
-    files = [str(notebooks.CONVERTED / f"{name}.ipynb") for name in chapters]
     at_once = str(max(1, jobs // SETTINGS[setting]["threads"]))  # more threads than cores wait for each other
     command = [sys.executable, "-m", "pytest", "-c", "tools/nbval.ini", "--rootdir", ".", "-n", at_once, *files]
-    return subprocess.run(command, cwd=notebooks.ROOT, env=os.environ | variables, check=False).returncode
+    where = os.environ | variables | {"NUMBA_CACHE_DIR": str(FOLDER / "numba")}
+    return subprocess.run(command, cwd=notebooks.ROOT, env=where, check=False).returncode
 
 
 def main():
@@ -51,8 +54,9 @@ def main():
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--chapters", nargs="+", choices=every, default=every, metavar="NAME")
     asked = parser.parse_args()
-    notebooks.main(["convert"])
-    failed = [setting for setting in asked.settings if run(setting, asked.chapters, asked.jobs)]
+    chosen = [path for path in notebooks.chapters() if path.stem in asked.chapters]
+    files = [str(notebooks.convert(path, FOLDER)) for path in chosen]
+    failed = [setting for setting in asked.settings if run(setting, files, asked.jobs)]
     if failed:
         sys.exit(f"chapters differ from their references, or fail, as computed by: {', '.join(failed)}")
 

@@ -36,8 +36,8 @@ def read(path):
     return notebook
 
 
-def convert(path):
-    """Write the chapter as a notebook, with the outputs of its reference in the tagged cells."""
+def convert(path, folder=CONVERTED):
+    """Write the chapter as a notebook, with the outputs of its reference in the tagged cells; its file."""
     notebook = read(path)
     reference_path = REFERENCES / f"{path.stem}.ipynb"
     if not reference_path.exists():
@@ -48,8 +48,9 @@ def convert(path):
     for cell, expected in zip(tagged(notebook), reference.cells, strict=True):
         cell.outputs = expected.outputs
         cell.execution_count = 1  # nbval refuses outputs of a cell that was never run
-    CONVERTED.mkdir(parents=True, exist_ok=True)
-    nbformat.write(notebook, CONVERTED / f"{path.stem}.ipynb")
+    folder.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, folder / f"{path.stem}.ipynb")
+    return folder / f"{path.stem}.ipynb"
 
 
 def write_reference(path):

@@ -17,7 +17,7 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 LAST, STORED = ROOT / "_build" / "pages.json", ROOT / "tools" / "pages.json"
 UNKNOWN = 60.0  # seconds of a page that nobody has timed: what a chapter may take
-EVERY = 0.2  # seconds between two looks at the memory
+EVERY = 1.0  # seconds between two looks at the memory: one takes milliseconds of the system, which pages then lack
 
 
 # ---- what is known of pages
@@ -65,7 +65,7 @@ class Memory:
     """Largest memory that all processes below this one took together, in MB, from start to stop.
 
     What processes share is counted once (proportional set sizes, where the system has them). A kernel that took more
-    between two looks than at any is counted by its own record.
+    between two looks than at any is counted by its own record, and so is one that has no other process beside it.
     """
 
     def __init__(self):
@@ -86,20 +86,29 @@ class Memory:
 
     def _watch(self):
         while not self._over.wait(EVERY):
-            sizes = [size(process) for process in psutil.Process().children(recursive=True)]
-            self.megabytes = max(self.megabytes, sum(now for now, _ in sizes), *(most for _, most in sizes), 0.0)
+            below = psutil.Process().children(recursive=True)
+            most = [peak(process) for process in below]
+            # the record of a single process is never below what it has now
+            together = sum(map(size, below)) if len(below) > 1 or None in most else 0.0
+            self.megabytes = max(self.megabytes, together, *(record or 0.0 for record in most), 0.0)
+
+
+def peak(process):
+    """The most memory that a process ever had, in MB; None if the system does not tell."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 2**10 for line in status.splitlines() if line.startswith("VmHWM")), None)
 
 
 def size(process):
-    """Memory of a process now, and the most it ever had, in MB; zeros if it has ended."""
+    """Memory of a process now, in MB, its part of what it shares; 0 if it has ended."""
     try:
-        status = Path(f"/proc/{process.pid}/status")
         found = process.memory_full_info()
-        now = getattr(found, "pss", found.rss) / 2**20
-        most = [int(line.split()[1]) / 2**10 for line in status.read_text().splitlines() if line.startswith("VmHWM")]
-    except (psutil.Error, OSError):
-        return 0.0, 0.0
-    return now, max(most, default=now)
+    except psutil.Error:
+        return 0.0
+    return getattr(found, "pss", found.rss) / 2**20
 
 
 # ---- plugin of pytest

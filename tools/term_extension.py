@@ -70,11 +70,13 @@ class LinkTerms(SphinxTransform):
             return
         self.env.note_dependency(str(GLOSSARY))
         left = words(GLOSSARY.read_text(encoding="utf-8"))
+        some = pattern(left)
         for text in [node for node in self.document.findall(nodes.Text) if is_open(node)]:
             pieces, rest = [], str(text)
-            while left and (found := pattern(left).search(rest)):
+            while left and (found := some.search(rest)):
                 word = next(w for w in left if w.lower() == found[1].lower())
                 left.remove(word)
+                some = pattern(left)
                 pieces += [nodes.Text(rest[: found.start()]), link(found[0], word, self.env.docname)]
                 rest = rest[found.end() :]
             if pieces:

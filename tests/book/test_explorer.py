@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from looks import listen
+from looks import listening, tab_of
 from pages import HTML, PHONE, ROOT, SETTLE, WIDE, serve
 from scipy.special import log_ndtr
 
@@ -409,33 +409,43 @@ def test_two_hundred_points_take_fifty_milliseconds(tmp_path):
 NAMES = tuple(DEFAULTS)
 
 
+@pytest.fixture(scope="module")
+def reader(browser):
+    """A reader with a wide window, who opens one page after the other."""
+    with browser.new_context(viewport=WIDE, accept_downloads=True) as context:
+        yield context
+
+
 # Drawn, and refined: an explorer that is busy has yet to add what it leaves out while a slider moves.
 @contextmanager
-def opened(browser, origin, page="book/explorers.html", query="", **options):
+def opened(context, origin, page="book/explorers.html", query=""):
     """A page of the book, its explorers live; fails on any console error or request that leaves the book."""
     if not (HTML / page).exists():
         pytest.skip("there is no book in _build/html: make book")
-    context = browser.new_context(**{"viewport": WIDE, "accept_downloads": True, **options})
-    tab = context.new_page()
-    tab.set_default_timeout(120_000)
-    wrong = listen(tab, origin)
-    tab.goto(origin + page + query, wait_until="load")
-    tab.wait_for_function("[...document.querySelectorAll('rbal-explorer')].every((e) => e.explorer)")
-    tab.wait_for_load_state("networkidle")
-    tab.evaluate(SETTLE)
-    try:
+    tab = tab_of(context)
+    with listening(tab, origin) as wrong:
+        tab.goto(origin + page + query, wait_until="load")
+        tab.wait_for_function("[...document.querySelectorAll('rbal-explorer')].every((e) => e.explorer)")
+        tab.wait_for_load_state("networkidle")
+        tab.evaluate(SETTLE)
         yield tab
-    finally:
-        context.close()
+        tab.goto("about:blank")
     # when the address changes the browser asks again for the icon, offline too
     wrong = [line for line in wrong if not line.endswith("favicon.svg)")]
     assert not wrong, "\n".join(wrong)
 
 
+@contextmanager
+def opened_as(browser, origin, **options):
+    """The page of explorers for another reader: on a phone, or in the dark."""
+    with browser.new_context(**{"viewport": WIDE, **options}) as context, opened(context, origin) as tab:
+        yield tab
+
+
 @pytest.fixture(scope="module")
 def untouched(browser, origin):
     """The page of explorers as it opens; tests that share it move nothing, and leave it light and on a screen."""
-    with opened(browser, origin) as tab:
+    with opened_as(browser, origin) as tab:
         yield tab
 
 
@@ -626,11 +636,11 @@ def drag(tab, slider, share):
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("name", "query"), VARIANTS)
-def test_every_slider_moves_the_curve_to_what_python_gives(name, query, browser, origin):
+def test_every_slider_moves_the_curve_to_what_python_gives(name, query, reader, origin):
     moments = {key: value for key, value in SETS.items() if key == "spins"}
     moments["ising"] = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
     moments["random"] = synthetic.random_gaussian(np.random.default_rng(707), L=100, scale=1.5).moments
-    with opened(browser, origin, query=query) as tab:
+    with opened(reader, origin, query=query) as tab:
         sliders = tab.locator(f"#explorer-{name} input[type=range]:visible")
         seen = set()
         for k in range(sliders.count()):
@@ -652,9 +662,9 @@ def test_every_slider_moves_the_curve_to_what_python_gives(name, query, browser,
 
 @pytest.mark.browser
 @pytest.mark.parametrize("data", ["mnist", "lattice"])
-def test_other_data(data, browser, origin, full):
+def test_other_data(data, reader, origin, full):
     query = f"?metrics.data={data}&phases.data={data}&mixing.data={data}"
-    with opened(browser, origin, query=query) as tab:
+    with opened(reader, origin, query=query) as tab:
         for name in ("metrics", "mixing"):
             found = read(tab, name)
             assert found["state"]["data"] == data
@@ -664,8 +674,8 @@ def test_other_data(data, browser, origin, full):
 
 
 @pytest.mark.browser
-def test_keyboard_alone(browser, origin):
-    with opened(browser, origin) as tab:
+def test_keyboard_alone(reader, origin):
+    with opened(reader, origin) as tab:
         tab.locator("#x-tradeoff-data").focus()
         before = read(tab, "tradeoff")["state"]
         tab.keyboard.press("Tab")
@@ -689,8 +699,8 @@ def test_keyboard_alone(browser, origin):
 
 
 @pytest.mark.browser
-def test_a_setting_can_be_shared_reset_and_saved(browser, origin):
-    with opened(browser, origin, query="?tradeoff.kappa=3&tradeoff.data=nonsense&mixing.alpha_pos=0.2") as tab:
+def test_a_setting_can_be_shared_reset_and_saved(reader, origin):
+    with opened(reader, origin, query="?tradeoff.kappa=3&tradeoff.data=nonsense&mixing.alpha_pos=0.2") as tab:
         assert read(tab, "tradeoff")["state"] == {**DEFAULTS["tradeoff"], "kappa": 3}
         assert read(tab, "mixing")["state"]["alpha_pos"] == 0.2
         tab.locator("#x-tradeoff-alpha_pos").focus()
@@ -718,8 +728,8 @@ def test_a_setting_can_be_shared_reset_and_saved(browser, origin):
 
 
 @pytest.mark.browser
-def test_values_under_the_pointer(browser, origin):
-    with opened(browser, origin) as tab:
+def test_values_under_the_pointer(reader, origin):
+    with opened(reader, origin) as tab:
         plot = tab.locator("#explorer-metrics .x-plot").first
         plot.scroll_into_view_if_needed()
         box = plot.bounding_box()
@@ -752,8 +762,8 @@ def test_chapter_holds_its_explorer(page, desk):
 
 
 @pytest.mark.browser
-def test_one_click_from_the_front_page(browser, origin):
-    with opened(browser, origin, "book/preface.html") as tab:
+def test_one_click_from_the_front_page(reader, origin):
+    with opened(reader, origin, "book/preface.html") as tab:
         tab.locator("article a", has_text="explorers").first.click()
         tab.wait_for_function(f"document.querySelectorAll('rbal-explorer.x-live').length === {len(NAMES)}")
 
@@ -761,7 +771,7 @@ def test_one_click_from_the_front_page(browser, origin):
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone(scheme, browser, origin):
-    with opened(browser, origin, viewport=PHONE, color_scheme=scheme, has_touch=True) as tab:
+    with opened_as(browser, origin, viewport=PHONE, color_scheme=scheme, has_touch=True) as tab:
         assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         for name in NAMES:
             for part in tab.locator(f"#explorer-{name} :is(.x-plot, input, select, button):visible").all():
@@ -778,7 +788,7 @@ def test_phone(scheme, browser, origin):
 @pytest.mark.browser
 def test_on_a_phone_the_plot_stays_in_view_while_a_knob_moves(browser, origin):
     small = {"width": 375, "height": 667}
-    with opened(browser, origin, viewport=small, has_touch=True) as tab:
+    with opened_as(browser, origin, viewport=small, has_touch=True) as tab:
         bar = tab.locator(".bd-header-article").bounding_box()
         for name in NAMES:
             plot = tab.locator(f"#explorer-{name} .x-plot").first
@@ -791,8 +801,8 @@ def test_on_a_phone_the_plot_stays_in_view_while_a_knob_moves(browser, origin):
 
 
 @pytest.mark.browser
-def test_round_numbers_can_be_typed(browser, origin):
-    with opened(browser, origin) as tab:
+def test_round_numbers_can_be_typed(reader, origin):
+    with opened(reader, origin) as tab:
         box = tab.locator("#x-tradeoff-kappa-box")
         for text, kappa in (("0.3", 0.3), ("7", 7), ("1e3", 20)):  # the last is more than there is
             box.fill(text)
@@ -854,7 +864,7 @@ def test_colours_follow_the_theme(untouched):
 
 @pytest.mark.browser
 def test_offline_once_it_is_there(browser, origin):
-    with opened(browser, origin) as tab:
+    with opened_as(browser, origin) as tab:
         tab.context.set_offline(True)
         tab.locator("#x-mixing-kappa").focus()
         tab.keyboard.press("ArrowRight")
@@ -875,7 +885,7 @@ def test_without_scripts_and_on_paper(browser, origin):
     assert stills.count() == len(NAMES)
     assert all(stills.nth(k).is_visible() for k in range(len(NAMES)))
     context.close()
-    with opened(browser, origin, color_scheme="dark") as tab:
+    with opened_as(browser, origin, color_scheme="dark") as tab:
         assert not tab.locator(".rbal-static img").first.is_visible()
         tab.emulate_media(media="print")
         assert tab.locator("#explorer-metrics .x-plot").first.is_visible()

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from looks import SEEN, seen_within
 from pages import HTML, ROOT, serve
 
 STATIC = ROOT / "book" / "_static"
@@ -27,7 +28,6 @@ THERE = (
     '<div class="citation" id="id7"><p>Somebody. A book. 1999.</p></div></article>'
 )
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle cx="20" cy="20" r="9"/></svg>'
-SEEN = "() => { const e = document.getElementById('rbal-preview'); return e && !e.hidden ? e.innerText.trim() : '' }"
 
 
 @pytest.fixture
@@ -40,12 +40,11 @@ def folder(tmp_path):
 
 
 def preview(tab, link):
-    """Text that is shown once the pointer has rested on a link."""
+    """Text that is shown as soon as the pointer has rested on a link; empty if there is none after a while."""
     tab.mouse.move(1, 1)
     tab.wait_for_function("() => document.getElementById('rbal-preview')?.hidden ?? true")
     tab.hover(f"#to-{link}")
-    tab.wait_for_timeout(700)
-    return tab.evaluate(SEEN)
+    return seen_within(tab, 700)
 
 
 @pytest.mark.browser

@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import pytest
+from looks import seen_within
 from pages import CONFIG, HTML, ROOT, serve
 
 sys.path.append(str(ROOT / "tools"))
@@ -85,7 +86,7 @@ def test_what_is_under_the_pointer(folder, chromium):
             tab.mouse.move(1, 1)
             tab.wait_for_function("() => document.getElementById('rbal-preview')?.hidden ?? true")
             tab.locator(where).hover(force=True)
-            tab.wait_for_timeout(600)
+            seen_within(tab, 600)
             return tab.evaluate(
                 "() => { const e = document.getElementById('rbal-preview');"
                 " return e && !e.hidden ? e.querySelector('p').childNodes[1].textContent.trim() : '' }"

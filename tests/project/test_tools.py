@@ -267,20 +267,24 @@ def test_pages_share_the_cores(monkeypatch):
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="sizes are read from /proc")
-def test_memory_of_children_is_seen():
+@pytest.mark.parametrize("children", [1, 2])
+def test_memory_of_children_is_seen(children):
     # in a process of its own: this one may have other children, whose memory would be counted too
     watch = """
 import schedule, subprocess, sys, time
-child = "x = bytearray(200 * 2**20); x[::4096] = bytes(len(x[::4096])).replace(b'0', b'1'); input()"
+schedule.EVERY, children = 0.1, int(sys.argv[1])
+child = f"x = bytearray({200 // children} * 2**20); x[::4096] = bytes(len(x[::4096])).replace(b'0', b'1'); input()"
 memory, deadline = schedule.Memory().start(), time.monotonic() + 60.0
-child = subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE)
+children = [subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE) for _ in range(children)]
 while memory.megabytes < 200.0 and time.monotonic() < deadline:
     time.sleep(0.05)
-child.communicate(b"\\n")
+for child in children:
+    child.communicate(b"\\n")
 print(memory.stop())
 """
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
-    found = float(subprocess.check_output([sys.executable, "-c", watch], env=environment, text=True))
+    command = [sys.executable, "-c", watch, str(children)]
+    found = float(subprocess.check_output(command, env=environment, text=True))
     assert 200.0 < found < 400.0
 
 
