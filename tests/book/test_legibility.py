@@ -70,8 +70,8 @@ def test_page_reads_on_a_phone(name, phone):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_no_picture_escapes_the_measurement(name):
-    article = BeautifulSoup((HTML / name).read_text(encoding="utf-8"), "html.parser").select_one(".bd-article")
-    others = [img for img in article.select("img:not(.rbal-img)") if not img.find_parent("rbal-explorer")]
+    page = BeautifulSoup((HTML / name).read_text(encoding="utf-8"), "html.parser")
+    others = [img for img in page.select(".bd-article img:not(.rbal-img)") if not img.find_parent("rbal-explorer")]
     others = [img["src"] for img in others if not img["src"].endswith(ROOMS)]
     assert bool(others) == (name == STILLS), others
 
@@ -79,10 +79,8 @@ def test_no_picture_escapes_the_measurement(name):
 def test_the_drawing_of_the_rooms_reads_on_a_phone(browser, origin):
     need(CHAPTERS)
     svg = next(HTML.rglob(ROOMS)).read_text(encoding="utf-8")
-    size, width = (
-        min(map(float, re.findall(r'font-size="([\d.]+)"', svg))),
-        float(re.search(r'viewBox="0 0 (\d+)', svg)[1]),
-    )
+    size = min(map(float, re.findall(r'font-size="([\d.]+)"', svg)))
+    width = float(re.search(r'viewBox="0 0 (\d+)', svg)[1])
     with browser.new_context(viewport=PHONE) as context, look(context, origin, "book/contributing.html") as page:
         shown = page.locator(f".bd-article img[src$='{ROOMS}']").bounding_box()["width"]
     assert size * shown / width >= SMALLEST
