@@ -1,4 +1,4 @@
-// Figures that open large by a tap, a click or a key, and formulas and tables that show where they go on.
+// Figures that open large by a tap, a click or a key; formulas, tables and stills that show where they go on.
 // Nothing is fetched but the figure itself.
 
 function enlarge(holder) {
@@ -43,7 +43,17 @@ function prepare(holder) {
   holder.addEventListener("click", () => enlarge(holder));
 }
 
-const WIDE = ".bd-article :is(mjx-container[display='true'], mjx-container.rbal-wide, .pst-scrollable-table-container)";
+// Pictures in one size only, whose words a phone would make too small: they keep their width, and scroll.
+function frame(still) {
+  const box = document.createElement("div");
+  box.className = "rbal-still";
+  still.replaceWith(box);
+  box.append(still);
+}
+
+const STILLS = ".bd-article :is(.cell_output figure img:not(.rbal-img), img[src$='architecture.svg'])";
+const WIDE = `.bd-article :is(mjx-container[display='true'], mjx-container.rbal-wide, .rbal-still,
+  .pst-scrollable-table-container)`;
 
 function markEdges(node) {
   const hidden = node.scrollWidth - node.clientWidth;
@@ -73,6 +83,7 @@ function watchEdges() {
 }
 
 document.querySelectorAll(".rbal-figure").forEach(prepare);
+document.querySelectorAll(STILLS).forEach(frame);
 addEventListener("load", async () => {
   await window.MathJax?.startup?.promise;
   watchEdges();

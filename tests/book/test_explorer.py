@@ -768,11 +768,17 @@ def test_one_click_from_the_front_page(reader, origin):
         tab.wait_for_function(f"document.querySelectorAll('rbal-explorer.x-live').length === {len(NAMES)}")
 
 
+SMALLEST_TEXT = """() => Math.min(...[...document.querySelectorAll("rbal-explorer svg text")]
+  .filter((node) => node.textContent.trim() && node.getClientRects().length)
+  .map((node) => parseFloat(getComputedStyle(node).fontSize) * node.getScreenCTM().a))"""
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone(scheme, browser, origin):
     with opened_as(browser, origin, viewport=PHONE, color_scheme=scheme, has_touch=True) as tab:
         assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert tab.evaluate(SMALLEST_TEXT) >= 9  # pixels, as in figures
         for name in NAMES:
             for part in tab.locator(f"#explorer-{name} :is(.x-plot, input, select, button):visible").all():
                 box = part.bounding_box()

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
+from bs4 import BeautifulSoup
 from looks import CUT, DESK, FIGURES, FIRST, opened
 from pages import HTML, PAGES, PHONE
 
@@ -15,6 +16,8 @@ SMALLEST = 9  # pixels, of text in a figure on a phone
 HIGHEST = 900  # pixels from the top of a page, within which a chapter shows its first figure
 CHAPTERS = [name for name in PAGES if name.startswith("notebooks/")]
 STILLS = "book/widgets.html"  # pictures of widgets, which draw on a canvas of their own, as Jupyter shows them
+STILL = 740  # pixels that such a picture is wide at least, on a phone too; its text is then as large as at a desk
+ROOMS = "architecture.svg"  # the drawing of the rooms in CONTRIBUTING.md
 
 
 @functools.cache
@@ -58,10 +61,29 @@ def need(pages):
 @pytest.mark.parametrize("name", PAGES)
 def test_page_reads_on_a_phone(name, phone):
     problems, cut, figures = phone(name)
-    if name == STILLS:
-        figures = [figure for figure in figures if figure["ours"]]
-    found = text_too_small(figures) + cut + problems
+    stills = [figure for figure in figures if name == STILLS and not figure["ours"]]
+    found = text_too_small([figure for figure in figures if figure not in stills]) + cut + problems
+    found += [f"a still is {still['width']:.0f} px wide" for still in stills if still["width"] < STILL - 1]
+    assert bool(stills) == (name == STILLS)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_picture_escapes_the_measurement(name):
+    page = BeautifulSoup((HTML / name).read_text(encoding="utf-8"), "html.parser")
+    others = [img for img in page.select(".bd-article img:not(.rbal-img)") if not img.find_parent("rbal-explorer")]
+    others = [img["src"] for img in others if not img["src"].endswith((ROOMS, "_static/minus.png"))]  # Sphinx's own
+    assert bool(others) == (name == STILLS), others
+
+
+def test_the_drawing_of_the_rooms_reads_on_a_phone(browser, origin):
+    need(CHAPTERS)
+    svg = next(HTML.rglob(ROOMS)).read_text(encoding="utf-8")
+    size = min(map(float, re.findall(r'font-size="([\d.]+)"', svg)))
+    width = float(re.search(r'viewBox="0 0 (\d+)', svg)[1])
+    with browser.new_context(viewport=PHONE) as context, look(context, origin, "book/contributing.html") as page:
+        shown = page.locator(f".bd-article img[src$='{ROOMS}']").bounding_box()["width"]
+    assert size * shown / width >= SMALLEST
 
 
 @pytest.mark.parametrize("name", [name for name in CHAPTERS if "/lessons/" not in name])  # these open with a task
