@@ -7,9 +7,9 @@ from rbal import studies
 from rbal.studies import _pairs
 
 
-@pytest.fixture
-def table():
-    return studies.stored("pairs")
+@pytest.fixture(params=_pairs.TABLES.values())
+def table(request):
+    return studies.stored(request.param)
 
 
 def test_every_pair_in_every_cell(table):
@@ -39,13 +39,13 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     rows = {d: rng.normal(size=(60, 6)) + 2.5 * d * np.eye(6)[0] for d in range(3)}
 
-    def load(first, second):
+    def load(first, second, side):
         return rows[first][:40], rows[second][:40], np.r_[rows[first][40:], rows[second][40:]], np.repeat([1, -1], 20)
 
     load.cache_clear = lambda: None
     monkeypatch.setattr(_pairs, "load", load)
     monkeypatch.setattr(_pairs, "PAIRS", [(1, 0), (2, 0)])
-    monkeypatch.setattr(_pairs, "CELLS", {"none": (20, 20), "first": (4, 30), "second": (30, 4)})
+    monkeypatch.setattr(_pairs, "CELLS", {"none": (3, 3), "first": (0.5, 5), "second": (5, 0.5)})
     store, out = tmp_path / "store", tmp_path / "out"
     _pairs.run(store, out)
     assert "worst against one" in capsys.readouterr().out
