@@ -1,6 +1,6 @@
 """Measure the theory on all 45 pairs of digits: one cloud a class, own covariances, and parts.
 
-How it runs: ``make study-pairs``, about XX minutes of one core; ``--side 20`` or ``--side 28`` runs one of the two.
+How it runs: ``make study-pairs``, 15 to 20 minutes of one core; ``--side 20`` or ``--side 28`` runs one of the two.
 How it resumes: parts of the digits and results of pairs are kept in the store as they come, and not computed again.
 Pairs come in an order by lot, so that those of an unfinished run are a sample of all.
 Where it is stored: ``pairs_784.csv`` and ``pairs.csv``, written anew after each pair, once there are as many rows as
@@ -132,6 +132,11 @@ def summary(table):
     return pd.DataFrame(rows).T
 
 
+def by_lot():
+    """Return the pairs in the order of the run."""
+    return np.random.default_rng(SEED).permutation(PAIRS).tolist()
+
+
 OPTIONS = {
     "--store": {"type": Path, "help": "folder that keeps parts and results (%(default)s)"},
     "--out": {"type": Path, "help": "folder of results (that of the package)"},
@@ -144,7 +149,7 @@ def run(store=WORK / "pairs", out=RESULTS, side=None):
     store.mkdir(parents=True, exist_ok=True)
     for one in TABLES if side is None else (side,):
         done, name = [], TABLES[one]
-        for first, second in np.random.default_rng(SEED).permutation(PAIRS).tolist():
+        for first, second in by_lot():
             cell = {"first": first, "second": second, "folder": str(store)}
             how = {"trials": 1, "seed": SEED, "store": store / f"{name}.jsonl", "n_jobs": 1, "progress": False}
             done.append(experiments.run(partial(measure, side=one), [cell], **how))
