@@ -71,8 +71,8 @@ def photographs(rng, first, second):
 def in_cells(rng, data, of, L):
     """Train and foresee with as many rows a feature as the pairs of digits have."""
     out = {}
-    for rare, sizes in _pairs.CELLS.items():
-        sizes = [round(n * L / _pairs.middle_pixels()) for n in sizes]
+    for rare in _pairs.CELLS:
+        sizes = _pairs.sizes_of(rare, L)
         out[f"trained {rare}"], out[f"error {rare}"] = _pairs.trained(data, sizes, rng)
         found = foreseen(of, [n / L for n in sizes], model="svm", lam=LAM)
         out |= {f"{kind} {rare}": value for kind, value in found.items()}
@@ -108,7 +108,8 @@ def proteins(rng, share):
 def surrogates(rng, first, second, rare, why, folder):
     """Train on Gaussian points and on images, and judge the latter in three ways."""
     pos, neg, X_test, y_test = _pairs.load(first, second)
-    sizes, L = _pairs.CELLS[rare], _pairs.middle_pixels()
+    L = pos.shape[1]
+    sizes = _pairs.sizes_of(rare, L)
     X, y = np.concatenate([pos, neg]), np.repeat([1, -1], [len(pos), len(neg)])
     names = [parts_of_digit(digit, rows, Path(folder)) for digit, rows in ((first, pos), (second, neg))]
     mix = Mixture.from_data(X, y, np.concatenate(names), "shrunk", positive=1).debiased()

@@ -7,24 +7,35 @@ from rbal import studies
 from rbal.studies import _pairs
 
 
-@pytest.fixture
-def table():
-    return studies.stored("pairs")
+@pytest.fixture(params=_pairs.TABLES.values())
+def table(request):
+    return studies.stored(request.param)
 
 
 def test_every_pair_in_every_cell(table):
     assert list(table.columns) == _pairs.COLUMNS
     pairs = list(zip(table["first"], table["second"], strict=True))
-    assert pairs == [pair for pair in _pairs.PAIRS for _ in _pairs.CELLS]
-    assert table.rare.tolist() == list(_pairs.CELLS) * len(_pairs.PAIRS)
+    n = len(pairs) // len(_pairs.CELLS)
+    assert pairs == [tuple(pair) for pair in sorted(_pairs.by_lot()[:n]) for _ in _pairs.CELLS]  # none was left out
+    assert table.rare.tolist() == list(_pairs.CELLS) * n
     assert table[list(_pairs.KINDS)].stack().between(0.5, 1.0).all()
     assert table.error.between(1e-4, 0.05).all()
+
+
+def test_400_pixels_have_all_pairs_and_784_many():
+    assert len(studies.stored("pairs")) == 3 * len(_pairs.PAIRS)
+    assert len(studies.stored("pairs_784")) >= 3 * 23
+
+
+def test_sizes_are_those_of_a_pixel():
+    assert [_pairs.sizes_of(rare, 400) for rare in _pairs.CELLS] == [[400, 400], [40, 800], [800, 40]]
+    assert [_pairs.sizes_of(rare, 784) for rare in _pairs.CELLS] == [[784, 784], [78, 1568], [1568, 78]]
 
 
 def test_parts_belong_to_the_digit(table):
     first, second = table.groupby("first").parts_first.unique(), table.groupby("second").parts_second.unique()
     assert (first.map(len) == 1).all()
-    for digit in range(1, 9):
+    for digit in first.index.intersection(second.index):
         assert first[digit][0] == second[digit][0]
 
 
@@ -39,13 +50,13 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     rows = {d: rng.normal(size=(60, 6)) + 2.5 * d * np.eye(6)[0] for d in range(3)}
 
-    def load(first, second):
+    def load(first, second, side):
         return rows[first][:40], rows[second][:40], np.r_[rows[first][40:], rows[second][40:]], np.repeat([1, -1], 20)
 
     load.cache_clear = lambda: None
     monkeypatch.setattr(_pairs, "load", load)
     monkeypatch.setattr(_pairs, "PAIRS", [(1, 0), (2, 0)])
-    monkeypatch.setattr(_pairs, "CELLS", {"none": (20, 20), "first": (4, 30), "second": (30, 4)})
+    monkeypatch.setattr(_pairs, "CELLS", {"none": (3, 3), "first": (0.5, 5), "second": (5, 0.5)})
     store, out = tmp_path / "store", tmp_path / "out"
     _pairs.run(store, out)
     assert "worst against one" in capsys.readouterr().out

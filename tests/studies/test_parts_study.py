@@ -54,10 +54,9 @@ def small(monkeypatch, tmp_path):
     pos, neg = (rng.normal(size=(300, 12)) + sign * half for sign in (1, -1))
     test, y = np.concatenate([rng.normal(size=(200, 12)) + sign * half for sign in (1, -1)]), np.repeat([1, -1], 200)
     monkeypatch.setattr(_pairs, "load", lambda first, second: (pos, neg, test, y))
-    monkeypatch.setattr(_pairs, "middle_pixels", lambda: 12)
-    monkeypatch.setattr(_pairs, "CELLS", {"none": (12, 12), "first": (4, 24), "second": (24, 4)})
+    monkeypatch.setattr(_pairs, "CELLS", {"none": (1, 1), "first": (1 / 3, 2), "second": (2, 1 / 3)})
     for digit in (0, 1):
-        np.save(tmp_path / f"parts_{digit}.npy", np.repeat([0, 1], 150))
+        np.save(tmp_path / f"parts_{digit}_12.npy", np.repeat([0, 1], 150))
     return tmp_path, (pos, neg, test, y)
 
 
