@@ -82,16 +82,17 @@ class Convolution(nn.Conv2d):
     def forward(self, x):
         """Map (n, inside, h, w) to (n, outside, h/stride, w/stride)."""
         (h, w), kernel, stride = x.shape[2:], self.kernel_size[0], self.stride[0]
+        weight = self.weight.permute(0, 2, 3, 1)  # (outside, kernel, kernel, inside), without a copy in channels_last
         if kernel == 1 and h * w <= 16 * stride**2:
             rows = x[:, :, ::stride, ::stride].permute(0, 2, 3, 1)
-            return functional.linear(rows, self.weight[:, :, 0, 0], self.bias).permute(0, 3, 1, 2)
+            out = functional.linear(rows.reshape(-1, self.in_channels), weight.flatten(1), self.bias)
+            return out.view(*rows.shape[:3], -1).permute(0, 3, 1, 2)
         if kernel == 3 and stride == 1 and max(h, w) <= 2:  # every pixel is under the kernel of every other
-            pixels = list(np.ndindex(h, w))
-            taps = [[self.weight[:, :, i - k + 1, j - m + 1] for i, j in pixels] for k, m in pixels]
-            matrix = torch.cat([torch.cat(row, dim=1) for row in taps])  # (h·w·outside, h·w·inside)
+            seen = [weight[:, 1 - i : 1 - i + h, 1 - j : 1 - j + w] for i, j in np.ndindex(h, w)]
+            matrix = torch.stack(seen).reshape(h * w * self.out_channels, h * w * self.in_channels)
             bias = None if self.bias is None else self.bias.repeat(h * w)
             out = functional.linear(x.permute(0, 2, 3, 1).flatten(1), matrix, bias)
-            return out.unflatten(1, (h, w, -1)).permute(0, 3, 1, 2)
+            return out.view(len(x), h, w, -1).permute(0, 3, 1, 2)
         return super().forward(x)
 
 
