@@ -69,6 +69,33 @@ def checked_images(images):
     return images
 
 
+class Convolution(nn.Conv2d):
+    """Convolution with a kernel of odd side, which takes small images as rows of numbers: faster on a processor.
+
+    The outputs are those of ``nn.Conv2d`` but for rounding. Of an image of 32×32 the last two stages of ResNet-50 see
+    2×2 and 1×1 pixels, where most of a 3×3 kernel lies on the zeros around them and need not be multiplied.
+    """
+
+    def __init__(self, inside, outside, kernel, *, stride=1, bias=True):
+        super().__init__(inside, outside, kernel, stride=stride, padding=kernel // 2, bias=bias)
+
+    def forward(self, x):
+        """Map (n, inside, h, w) to (n, outside, h/stride, w/stride)."""
+        (h, w), kernel, stride = x.shape[2:], self.kernel_size[0], self.stride[0]
+        weight = self.weight.permute(0, 2, 3, 1)  # (outside, kernel, kernel, inside), without a copy in channels_last
+        if kernel == 1 and h * w <= 16 * stride**2:
+            rows = x[:, :, ::stride, ::stride].permute(0, 2, 3, 1)
+            out = functional.linear(rows.reshape(-1, self.in_channels), weight.flatten(1), self.bias)
+            return out.view(*rows.shape[:3], -1).permute(0, 3, 1, 2)
+        if kernel == 3 and stride == 1 and max(h, w) <= 2:  # every pixel is under the kernel of every other
+            seen = [weight[:, 1 - i : 1 - i + h, 1 - j : 1 - j + w] for i, j in np.ndindex(h, w)]
+            matrix = torch.stack(seen).reshape(h * w * self.out_channels, h * w * self.in_channels)
+            bias = None if self.bias is None else self.bias.repeat(h * w)
+            out = functional.linear(x.permute(0, 2, 3, 1).flatten(1), matrix, bias)
+            return out.view(len(x), h, w, -1).permute(0, 3, 1, 2)
+        return super().forward(x)
+
+
 class Bottleneck(nn.Module):
     """Residual block: convolutions 1×1, 3×3, 1×1, and a way around them."""
 
@@ -77,15 +104,15 @@ class Bottleneck(nn.Module):
         outside = EXPANSION * width
         first, second = (1, stride) if variant.stride_in_3x3 else (stride, 1)
         bias, norm = {"bias": variant.conv_bias}, {"eps": variant.eps}
-        self.conv1 = nn.Conv2d(inside, width, 1, stride=first, **bias)
+        self.conv1 = Convolution(inside, width, 1, stride=first, **bias)
         self.bn1 = nn.BatchNorm2d(width, **norm)
-        self.conv2 = nn.Conv2d(width, width, 3, stride=second, padding=1, **bias)
+        self.conv2 = Convolution(width, width, 3, stride=second, **bias)
         self.bn2 = nn.BatchNorm2d(width, **norm)
-        self.conv3 = nn.Conv2d(width, outside, 1, **bias)
+        self.conv3 = Convolution(width, outside, 1, **bias)
         self.bn3 = nn.BatchNorm2d(outside, **norm)
         self.downsample = None
         if stride != 1 or inside != outside:
-            way_around = nn.Conv2d(inside, outside, 1, stride=stride, **bias)
+            way_around = Convolution(inside, outside, 1, stride=stride, **bias)
             self.downsample = nn.Sequential(way_around, nn.BatchNorm2d(outside, **norm))
 
     def forward(self, x):

@@ -2,13 +2,14 @@
 
 ``networks`` fine-tunes ResNet-50, imbalanced and balanced, for several seeds. ``features`` computes what the frozen
 network, and a small one that is trained from scratch, make of all images. ``heads`` trains heads on those features:
-with every remedy for imbalance, and against the share of positives. The defaults are what the book shows; ``--paper``
-is the setting of the paper, for a machine with a graphics card (give it another --work and --out).
+with every remedy for imbalance, and against the share of positives. The defaults are what most of the chapter shows;
+``--paper`` is the setting of the paper, for a machine with a graphics card, or with fewer ``--epochs``.
 
 How it runs: ``make deep``, hours; it needs PyTorch.
 How it resumes: what is finished is kept in the working folder and not done again, and a training goes on after its last
 epoch. More epochs, seeds or trials than before cost only what is new.
-Where it is stored: the tables and arrays ``deep/…``, brought up to date whenever something is new.
+Where it is stored: the tables and arrays ``deep/…``, brought up to date whenever something is new; those of ``--paper``
+as ``deep/paper/…``, with a working folder of their own.
 """
 
 import dataclasses
@@ -384,7 +385,8 @@ def run(
         torch.set_num_threads(threads)
     settings = Settings(**{**(PAPER if paper else {}), **settings})
     build = partial(deep.load_resnet50, preprocess=bool(settings.preprocess))
-    study = Study(images.load_cifar10(n_test=10_000), settings, work, out / "deep", build, strategies)
+    data, folder = images.load_cifar10(n_test=10_000), "paper" if paper else ""
+    study = Study(data, settings, work / folder, out / "deep" / folder, build, strategies)
     for part in parts:
         with threadpool_limits(threads):
             PARTS[part](study)

@@ -121,6 +121,31 @@ def test_forward_is_that_of_numpy(variant):
     np.testing.assert_allclose(deep.predict(network, X), logits, rtol=1e-3, atol=1e-3 * np.abs(logits).max())
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (1, 2), (3, 1), (3, 2)])
+@pytest.mark.parametrize(("h", "w"), [(1, 1), (2, 2), (1, 2), (4, 3), (7, 8), (9, 9)])
+def test_small_images_are_convolved_as_large_ones(monkeypatch, h, w, kernel, stride, bias):
+    """Outputs and all gradients, by matrices where the image is small, are those of torch's convolution."""
+    torch.manual_seed(0)
+    layer = _networks.Convolution(5, 3, kernel, stride=stride, bias=bias).double()
+    x = torch.randn(4, 5, h, w, dtype=torch.double, requires_grad=True)
+    found = []
+    for forward in (torch.nn.Conv2d.forward, _networks.Convolution.forward):
+        called = []
+        with monkeypatch.context() as m:
+            m.setattr(torch.nn.Conv2d, "_conv_forward", spy(torch.nn.Conv2d._conv_forward, called))
+            out = forward(layer, x)
+        found.append([out, *torch.autograd.grad(torch.sin(out).sum(), [x, *layer.parameters()])])
+    assert bool(called) == (h * w > 16 * stride**2 if kernel == 1 else max(h, w) > 2 or stride > 1)
+    for plain, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
+
+
+def spy(function, called):
+    """The function, which writes down that it was called."""
+    return lambda *args: called.append(1) or function(*args)
+
+
 def test_variants_differ_in_where_they_halve():
     keras, other = (scrambled(deep.ResNet(variant, **TINY)) for variant in ("keras", "torchvision"))
     assert (keras.layer2[0].conv1.stride, keras.layer2[0].conv2.stride) == ((2, 2), (1, 1))

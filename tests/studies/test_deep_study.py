@@ -121,6 +121,18 @@ def test_study_has_the_setting_of_the_paper():
     assert (paper.lr, paper.decay) == (1e-5, 1e-5)
 
 
+def test_paper_has_folders_of_its_own(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(_deep.images, "load_cifar10", lambda n_test: little())
+    monkeypatch.setitem(_deep.PARTS, "networks", seen.append)
+    for paper in (True, False):
+        _deep.run(paper=paper, parts=["networks"], work=tmp_path / "work", out=tmp_path / "out", epochs=3)
+    for study, folder, negatives, preprocess in zip(seen, ("paper", ""), (25_000, 2500), (0, 1), strict=True):
+        assert (study.work, study.out) == (tmp_path / "work" / folder, tmp_path / "out" / "deep" / folder)
+        assert study.settings.epochs == 3  # what is given goes before the paper
+        assert (study.settings.negatives, study.settings.preprocess) == (negatives, preprocess)
+
+
 def test_study_fits_in_the_span_of_the_samples():
     X, y = np.random.default_rng(0).normal(size=(20, 50)), np.repeat([1, -1], [5, 15])
     weight = np.where(y > 0, 3.0, 1.0)
