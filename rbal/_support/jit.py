@@ -143,5 +143,5 @@ def wait(array, i, least):
     """Wait until another thread has written at least this number to an integer array; False if that takes too long."""
     for _ in range(SPINS):
         if look(array, i) >= least:
-            return True
-    return False
+            break
+    return look(array, i) >= least

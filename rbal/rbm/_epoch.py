@@ -210,7 +210,7 @@ def compare(own, both, gaussian, rows):
 @jit
 def climb(own, both, rows, pace):
     """Step up the likelihood with half of the weights, given the means of the hidden units of both halves."""
-    bias, mean, change = own.hidden[BIAS], own.hidden[MEAN], own.hidden[CHANGE]
+    mean, change = own.hidden[MEAN], own.hidden[CHANGE]
     for j in range(mean.shape[0]):
         data = both.means[DATA, 0, j] + both.means[DATA, 1, j]
         change[j] = data + both.means[MODEL, 0, j] + both.means[MODEL, 1, j]

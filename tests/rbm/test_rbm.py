@@ -613,20 +613,21 @@ def test_persistent_chains_are_stationary(kind):
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
     given = _training._parameters(training)
-    work = workspace(given, 1, rng)
-    train(given, v[-1:], np.zeros(2, int), np.arange(3), work, Pace(2, np.float32(0.0), 0.0))
-    chains = np.concatenate([work.first, work.second], axis=1)[:40_000]
+    parts, both = halves(given, 1, rng)
+    train(given, parts, both, Batches(v[-1:], np.zeros(2, int), np.arange(3)), Pace(2, np.float32(0.0), 0.0))
+    chains = np.concatenate([part.v for part in parts], axis=1)
     assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
     # sums are those of the one sample less those of the chains
-    mean, z = every[-1] - work.dv, means[-1] - work.dz[0]
+    dv, dvz = (np.concatenate(own) for own in zip(*((part.dv, part.dvz) for part in parts), strict=True))
+    mean, z = every[-1] - dv, means[-1] - parts[0].hidden[_epoch.CHANGE]
     spread = [0.5, np.sqrt(p @ (means - p @ means) ** 2)]
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))
     again = hidden.mean(chains.astype(float) @ machine.W + machine.c)
     product = np.outer(every[-1], means[-1]) - chains.T @ again / 40_000
-    np.testing.assert_allclose(work.dvz, product, atol=1e-3)  # 40,000 terms
+    np.testing.assert_allclose(dvz, product, atol=1e-3)  # 40,000 terms
 
 
 def test_samples_start_where_they_are_told():
