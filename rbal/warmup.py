@@ -111,13 +111,8 @@ def perceptron():
 
 
 def binary_rbm():
-    """Machines of binary units; one of them of data that are mostly zeros."""
-    import numpy as np
-
-    import rbal
-
+    """Machines of binary units."""
     _machines(2)
-    rbal.RBM(40, n_epochs=1, n_chains=8, progress=False, random_state=0).fit(np.eye(20, 30, dtype=int))
 
 
 def categorical_rbm():

@@ -10,6 +10,7 @@ from numba.extending import intrinsic, typeof_impl
 from .cache import Kept
 
 FLOAT, INT, VECTOR = types.float64, types.int64, types.float64[::1]
+SPINS = 30_000  # looks at a number that another thread is to write, some hundredths of a millisecond
 
 
 class Kernel:
@@ -93,3 +94,54 @@ def late(result, kinds):
         return result(types.intp, types.Tuple(wanted)), generate
 
     return call
+
+
+def _shared(write):
+    """Compiled function that reads, or writes, an entry of an integer array that another thread writes, or reads.
+
+    All that a thread has written before it writes the entry is seen by one that has read it.
+    """
+
+    def generate(context, builder, signature, values):
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        place = builder.gep(array.data, [values[1]])
+        if write:
+            builder.store_atomic(values[2], place, "release", 8)
+            return context.get_dummy_value()
+        return builder.load_atomic(place, "acquire", 8)
+
+    if write:
+
+        @intrinsic
+        def tell(typing, array, i, value):
+            return types.none(array, types.intp, types.int64), generate
+
+        return tell
+
+    @intrinsic
+    def look(typing, array, i):
+        return types.int64(array, types.intp), generate
+
+    return look
+
+
+if config.DISABLE_JIT:
+
+    def tell(array, i, value):
+        """Write an entry of an integer array for another thread."""
+        array[i] = value
+
+    def look(array, i):
+        """Read an entry of an integer array that another thread writes."""
+        return array[i]
+else:
+    tell, look = _shared(True), _shared(False)
+
+
+@compiled(nogil=True)
+def wait(array, i, least):
+    """Wait until another thread has written at least this number to an integer array; False if that takes too long."""
+    for _ in range(SPINS):
+        if look(array, i) >= least:
+            break
+    return look(array, i) >= least

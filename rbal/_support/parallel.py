@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numba
 
+STEPS = 16  # of two halves of a work between two calls from Python: Ctrl-C is heard there
+NAP = 1e-4  # seconds, when the other half is late
 _turn = threading.Lock()
 _alone = False
 
@@ -90,30 +92,34 @@ def workers(n_jobs):
     return n_jobs if n_jobs is None or n_jobs < 0 else min(n_jobs, cpu_count())
 
 
-def in_step(one, two):
-    """Run two generators in two threads, or in turn where numba is to have one: at each yield they wait for each other.
+def in_step(go_on, n):
+    """Make n steps of two halves of a work in two threads, or in turn where numba is to have one.
 
-    The threads end with them, and after Ctrl-C or an error.
+    ``go_on(half, stop)`` makes steps up to that number, each when the other half has made all before it
+    (:func:`.jit.wait`), and returns how many are made in all; fewer if it has waited for too long. The threads end with
+    the work, and after Ctrl-C or an error.
     """
     if numba.get_num_threads() == 1:  # joblib sets it for its workers, as a reader can
-        for _ in zip(one, two, strict=True):
-            pass
+        for step in range(n):
+            go_on(0, step + 1)
+            go_on(1, step + 1)
         return
-    told = queue.SimpleQueue(), queue.SimpleQueue()
+    given_up = threading.Event()
 
-    def go(h, steps):
+    def go(half):
+        done = 0
         try:
-            for _ in steps:
-                told[1 - h].put(True)
-                if not told[h].get():
-                    return
+            while done < n and not given_up.is_set():
+                before, done = done, go_on(half, min(n, done + STEPS))
+                if done == before:
+                    time.sleep(NAP)
         except BaseException:
-            told[1 - h].put(False)
+            given_up.set()
             raise
 
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(contextvars.copy_context().run, go, 1, two)  # with numpy's settings of errors
-        go(0, one)
+        other = pool.submit(go, 1)
+        go(0)
         other.result()
 
 

@@ -2,20 +2,44 @@
 
 Two threads share the work. Where visible units are drawn and weights are changed, each has half of the visible units;
 where hidden units are, half of the rows. The halves are the same whatever the number of threads, and so are all digits.
-Rows are chains first, then samples. Products of matrices are numpy's, and what has a loop over units is compiled.
+Rows are chains first, then samples.
+
+A thread does all of several batches in one compiled call, and waits there for the other one, twice a batch: to come
+back to Python in between, where one thread has to wait for the other too, would cost a third of the time.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  numba's products of matrices; its threads are to be limited too
 
+from .._support.jit import look, tell, wait
 from .._support.parallel import in_step
 from . import _kernels as kernels
-from ._kernels import LANES, ONE
+from ._kernels import (
+    LANES,
+    ONE,
+    ZERO,
+    bernoulli_sample,
+    hidden_means,
+    jit,
+    list_columns,
+    list_subsets,
+    normal_sample,
+    potts_sample,
+    random_bits,
+    sum_listed,
+    tabulate,
+    weighted_sum,
+)
 from ._layers import streams
 
 MEMORY = np.float32(0.95)  # of the running mean of the hidden units, from batch to batch
-FEW, MANY = 0.25, 32  # up to this share of features that are not 0, and from so many hidden units on, lists are faster
+BIAS, MEAN, CHANGE = range(
+    3
+)  # rows of what each half knows of the hidden units, (3, M): c, means in the data, gradient
+DATA, MODEL = range(2)  # rows of means of z
+APART = 16  # entries between two counters, so that they are on different cache lines
 
 
 class Parameters(NamedTuple):
@@ -39,43 +63,72 @@ class Pace(NamedTuple):
     l2: float  # strength of the penalty on the weights
 
 
-class Work(NamedTuple):
-    """Arrays that are written to again and again: new ones would cost more than what is written.
+class Batches(NamedTuple):
+    """The data, in the order they are learned from."""
 
-    Those of shape (2, …) have a part for each half.
-    """
+    states: np.ndarray  # (n, L)
+    order: np.ndarray  # (n,)
+    edges: np.ndarray  # (batches + 1,)
 
-    streams: np.ndarray  # (2, 4, LANES) states of the generators of random bits
-    words: np.ndarray  # (2, …) random bits
-    first: np.ndarray  # (rows, about D/2) visible features of half of the units
-    second: np.ndarray  # those of the other half
+
+class Both(NamedTuple):
+    """What both halves read. Each writes its part before both meet, and changes it only after."""
+
+    chains: np.ndarray  # (n_chains, M) hidden units
     given: np.ndarray  # (2, rows, M) inputs of the hidden units from each half
     z: np.ndarray  # (rows, M) means of the hidden units, each row times its share
-    share: np.ndarray  # (2, rows) of each row in the gradient, as each half knows it
-    z_data: np.ndarray  # (2, M) two terms of the mean of z in the data
-    z_model: np.ndarray  # (2, M) two terms of that in the chains, with the sign it has in the gradient
-    dvz: np.ndarray  # (D, M) differences between data and model in the means of vz, v and z
-    dv: np.ndarray  # (D,)
-    dz: np.ndarray  # (2, M), the same twice
+    means: np.ndarray  # (2, 2, M) two terms each of the mean of z in the data, and in the chains with a minus
     back: np.ndarray  # (2, M) what the change of each half of the weights takes off the biases
+    made: np.ndarray  # (2 APART,) steps that each half has made, entries 0 and APART
 
 
-def workspace(p, n_batch, rng):
-    """Allocate arrays for batches of up to ``n_batch`` samples, with streams of random bits that a generator seeds."""
+class Half(NamedTuple):
+    """Half of the visible units, D of them and their features, and what one thread knows."""
+
+    h: int  # 0 or 1
+    first: int  # of the visible units
+    W: np.ndarray  # (D, M) weights, a part of all
+    b: np.ndarray  # (D,)
+    mean: np.ndarray  # (D,)
+    hidden: np.ndarray  # (3, M) rows BIAS, MEAN, CHANGE: the same in both halves, so that neither waits for the other
+    share: np.ndarray  # (rows,) of each row in the gradient
+    v: np.ndarray  # (n_chains, D) visible features of the chains
+    bits: np.ndarray  # (4 ⌈rows/4⌉, 4 ⌈D/4⌉) features of all rows, 0 and 1
+    # arrays that are written to again and again: new ones would cost more than what is written
+    streams: np.ndarray  # (4, LANES) state of the generator of random bits
+    words: np.ndarray  # random bits
+    index: np.ndarray  # (rows, ⌈D/4⌉ + 1) entries of a table for each row
+    columns: np.ndarray  # (D, ⌈rows/4⌉ + 1) and for each feature
+    count: np.ndarray  # (rows or D,) how many they are
+    subsets: np.ndarray  # (⌈rows/4⌉, D)
+    table: np.ndarray  # (…, M) sums over subsets of rows
+    dvz: np.ndarray  # (D, M) differences between data and model in the means of vz and v
+    dv: np.ndarray  # (D,)
+
+
+def halves(p, n_batch, rng):
+    """Return both halves and what they share, for batches of up to ``n_batch`` samples; the generator seeds them."""
     width, M = p.W.shape
-    n, features = len(p.chains), 1 if p.n_states == 2 else p.n_states
-    rows, units = n + n_batch, width // features
-    sizes = [features * (hi - lo) for lo, hi in (half(0, units), half(1, units))]
-    f32 = np.float32
+    n, each = len(p.chains), 1 if p.n_states == 2 else p.n_states
+    rows, f32 = n + n_batch, np.float32
     share = np.concatenate([np.full(n, -1.0 / n, f32), np.full(n_batch, np.nan, f32)])
-    return Work(
-        streams(rng, 2),
-        np.empty((2, n * max((units + 1) // 2, M) + LANES), np.uint32),
-        *(np.empty((rows, size), f32) for size in sizes),
-        *(np.zeros(shape, f32) for shape in ((2, rows, M), (rows, M))),
-        np.stack([share, share]),
-        *(np.empty(shape, f32) for shape in ((2, M), (2, M), (width, M), width, (2, M), (2, M))),
-    )
+    fours, hidden, bits = -(-rows // 4), np.stack([p.c, p.hidden_mean, p.c]), streams(rng, 2)
+
+    def one(h):
+        lo, hi = half(h, width // each)
+        D = each * (hi - lo)
+        own, groups = slice(each * lo, each * hi), -(-D // 4)
+        return Half(
+            h, lo, p.W[own], p.b[own], p.mean[own], hidden.copy(), share.copy(),
+            np.empty((n, D), f32), np.zeros((4 * fours, 4 * groups), np.uint8), bits[h],
+            np.empty(n * max(hi - lo, M) + 1 + LANES, np.uint32), np.empty((rows, groups + 1), np.int32),
+            np.empty((D, fours + 1), np.int32), np.empty(max(rows, D), np.int64), np.empty((fours, D), np.uint8),
+            np.empty((16 * max(groups, fours), M), f32), np.empty((D, M), f32), np.empty(D, f32),
+        )  # fmt: skip
+
+    shapes = (2, rows, M), (rows, M), (2, 2, M), (2, M)
+    both = Both(p.chains, *(np.zeros(shape, f32) for shape in shapes), np.zeros(2 * APART, np.int64))
+    return [one(0), one(1)], both
 
 
 def half(h, n):
@@ -83,162 +136,141 @@ def half(h, n):
     return h * n // 2, (h + 1) * n // 2
 
 
-class Lists:
-    """Products of features (rows, D), zeros and a few ones: which these are, and sums over them."""
-
-    def __init__(self, rows, width):
-        kind = np.uint16 if max(rows, width) < 1 << 16 else np.uint32
-        self.index, self.count = np.empty((rows, width + 1), kind), np.empty(rows, np.int64)
-        self.columns, self.many = np.empty((width, rows), kind), np.empty(width, np.int64)
-
-    def forward(self, features, W, out):
-        """Write features @ W to out."""
-        rows = len(features)
-        kernels.list_rows(features, self.index[:rows], self.count[:rows])
-        kernels.sum_listed(self.index[:rows], self.count[:rows], W, out)
-
-    def backward(self, share, z, out, total):
-        """Write features.T @ z to out, and share @ features to total, for the features that were last seen."""
-        rows = len(z)
-        kernels.list_columns(self.index[:rows], self.count[:rows], share, self.columns, self.many, total)
-        kernels.sum_listed(self.columns, self.many, z, out)
+half_of = jit(half)
 
 
-class Products:
-    """The same products of features of any kind, by BLAS."""
+@jit
+def draw_visible(own, both, Q):
+    """Draw the visible units of the chains."""
+    n, D = own.v.shape
+    if D > 0:
+        np.dot(both.chains, own.W.T, own.v)
+    if Q is None:
+        bernoulli_sample(own.v, own.b, ONE, random_bits(own.streams, n * D, own.words).reshape((n, D)))
+    else:
+        units = D // Q
+        potts_sample(own.v, own.b, ONE, Q, random_bits(own.streams, n * units, own.words).reshape((n, units)))
+    for k in range(n):
+        for i in range(D):
+            own.bits[k, i] = own.v[k, i] != ZERO
 
-    def forward(self, features, W, out):
-        """Write features @ W to out."""
-        self.features = features
-        np.dot(features, W, out=out)
 
-    def backward(self, share, z, out, total):
-        """Write features.T @ z to out, and share @ features to total, for the features that were last seen."""
-        np.dot(self.features.T, z, out=out)
-        kernels.weighted_sum(self.features, share, total)
+@jit
+def encode(own, Q, states, order, start, stop):
+    """Write the features of samples after those of the chains, and their shares."""
+    n, D = own.v.shape
+    for k in range(n + stop - start, own.bits.shape[0]):
+        for i in range(D):
+            own.bits[k, i] = 0
+    for k in range(stop - start):
+        row, state = own.bits[n + k], states[order[start + k], own.first :]
+        own.share[n + k] = ONE / np.float32(stop - start)
+        for i in range(D):
+            row[i] = state[i] if Q is None else 0
+        if Q is not None:
+            for unit in range(D // Q):
+                row[unit * Q + state[unit]] = 1
 
 
-class Half:
-    """Half of the work on a machine. What the other one reads is written before both meet, and changed only after."""
+@jit
+def to_hidden(own, both, rows):
+    """Compute what the visible units of the first rows give to the hidden ones."""
+    list_subsets(own.bits[:rows], own.index, own.count)
+    tabulate(own.W, own.table)
+    sum_listed(own.index, own.count, own.table, both.given[own.h, :rows])
 
-    def __init__(self, h, p, work, pace):
-        self.h, self.p, self.work, self.pace = h, p, work, pace
-        self.per_unit = 1 if p.n_states == 2 else p.n_states
-        self.lo, self.hi = half(h, len(p.W) // self.per_unit)
-        some = slice(self.per_unit * self.lo, self.per_unit * self.hi)
-        self.W, self.b, self.mean = p.W[some], p.b[some], p.mean[some]
-        self.dvz, self.dv = work.dvz[some], work.dv[some]
-        self.features = (work.first, work.second)[h]
-        sparse = p.mean.mean() < FEW and p.W.shape[1] >= MANY
-        self.products = Lists(*self.features.shape) if sparse else Products()
-        # the same in both halves, so that neither waits for the other
-        self.c, self.hidden_mean, self.dz = p.c.copy(), p.hidden_mean.copy(), work.dz[h]
 
-    def bits(self, rows, width, more=0):
-        """Return random bits (rows, width), or (rows * width + more,) if some more are wanted."""
-        words = kernels.random_bits(self.work.streams[self.h], rows * width + more, self.work.words[self.h])
-        return words if more else words.reshape(rows, width)
+@jit
+def draw_hidden(own, both, gaussian):
+    """Draw the hidden units of half of the chains."""
+    lo, hi = half_of(own.h, both.chains.shape[0])
+    z = both.chains[lo:hi]
+    for k in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            z[k, j] = both.given[0, lo + k, j] + both.given[1, lo + k, j]
+    words = random_bits(own.streams, z.size + 1, own.words)  # one more: normal deviates come in pairs
+    if gaussian is not None:
+        normal_sample(z, own.hidden[BIAS], words)
+    else:
+        bernoulli_sample(z, own.hidden[BIAS], ONE, words[: z.size].reshape(z.shape))
 
-    def draw_visible(self, states, batch):
-        """Draw the visible units of the chains, and compute what they and the batch give to the hidden units."""
-        p, n = self.p, len(self.p.chains)
-        rows, v = n + len(batch), self.features[:n]
-        np.dot(p.chains, self.W.T, out=v)
-        words = self.bits(n, self.hi - self.lo)
-        if p.n_states == 2:
-            kernels.bernoulli_sample(v, self.b, ONE, words)
-        else:
-            kernels.potts_sample(v, self.b, ONE, p.n_states, words)
-        if len(batch):
-            self.encode(states[batch, self.lo : self.hi], self.features[n:rows])
-        self.products.forward(self.features[:rows], self.W, self.work.given[self.h, :rows])
 
-    def encode(self, states, features):
-        """Write the features of states (n, …) of half of the units."""
-        if self.per_unit == 1:
-            features[...] = states
-            return
-        features[...] = 0.0
-        first = np.arange(len(features))[:, None] * features.shape[1] + np.arange(0, features.shape[1], self.per_unit)
-        features.reshape(-1)[first + states] = 1.0
+@jit
+def compare(own, both, gaussian, rows):
+    """Compute the means of the hidden units in half of the chains and half of the samples."""
+    n = both.chains.shape[0]
+    for which in range(2):
+        lo, hi = half_of(own.h, n if which == MODEL else rows - n)
+        if which == DATA:
+            lo, hi = lo + n, hi + n
+        z, share, total = both.z[lo:hi], own.share[lo:hi], both.means[which, own.h]
+        hidden_means(both.given[:, lo:hi], own.hidden[BIAS], gaussian is not None, share, z, total)
 
-    def draw_hidden(self):
-        """Draw the hidden units of the chains."""
-        lo, hi = half(self.h, len(self.p.chains))
-        z = self.p.chains[lo:hi]
-        np.add(self.work.given[0, lo:hi], self.work.given[1, lo:hi], out=z)
-        words = self.bits(*z.shape, more=1)  # normal deviates come in pairs
-        if self.p.gaussian:
-            kernels.normal_sample(z, self.c, words)
-        else:
-            kernels.bernoulli_sample(z, self.c, ONE, words[:-1].reshape(z.shape))
 
-    def compare(self, n_samples):
-        """Compute the means of the hidden units in half of the chains and half of the samples."""
-        work, h, n = self.work, self.h, len(self.p.chains)
-        lo, hi = half(h, n_samples)
-        for (start, stop), total in ((half(h, n), work.z_model[h]), ((n + lo, n + hi), work.z_data[h])):
-            z, share = work.z[start:stop], work.share[h, start:stop]
-            np.add(work.given[0, start:stop], work.given[1, start:stop], out=z)
-            if self.p.gaussian:
-                z += self.c
+@jit
+def climb(own, both, rows, pace):
+    """Step up the likelihood with half of the weights, given the means of the hidden units of both halves."""
+    mean, change = own.hidden[MEAN], own.hidden[CHANGE]
+    for j in range(mean.shape[0]):
+        data = both.means[DATA, 0, j] + both.means[DATA, 1, j]
+        change[j] = data + both.means[MODEL, 0, j] + both.means[MODEL, 1, j]
+        mean[j] = MEMORY * mean[j] + (ONE - MEMORY) * data
+    list_columns(own.bits, own.subsets[: (rows + 3) // 4], own.columns, own.count)
+    tabulate(both.z[:rows], own.table)
+    sum_listed(own.columns, own.count, own.table, own.dvz)
+    weighted_sum(own.bits, own.share[:rows], own.dv)
+    visible, hidden = (own.b, own.mean, own.dv), (mean, change, both.back[own.h])
+    kernels.climb(own.W, own.dvz, visible, hidden, pace.rate, np.float32(2.0 * pace.l2))
+
+
+@jit
+def settle(own, both, pace):
+    """Step with the biases too, when both halves of the weights have done so."""
+    for j in range(own.hidden.shape[1]):
+        own.hidden[BIAS, j] += pace.rate * (own.hidden[CHANGE, j] - both.back[0, j] - both.back[1, j])
+
+
+@jit
+def advance(own, both, Q, gaussian, batches, pace, stop):
+    """Make steps of half of the work, up to that number, and return how many are made; the other half makes its own.
+
+    Visible and hidden units take turns. A step with the weights needs no waiting: the next visible units depend on no
+    others than one's own. Q is the number of states of visible units, None where they are binary; ``gaussian`` is None
+    where hidden units are binary. What is not None has a type of its own, so that only what is asked for is compiled.
+    """
+    states, order, edges = batches
+    n, per_batch = both.chains.shape[0], 2 * pace.n_gibbs
+    made = look(both.made, own.h * APART)
+    while made < stop and wait(both.made, (1 - own.h) * APART, made):
+        k, part = made // per_batch, made % per_batch
+        learned = n + edges[k] - edges[k - 1] if k > 0 else 0  # rows of the batch before
+        if part == 0 and k > 0:
+            climb(own, both, learned, pace)
+        if part == 1 and k > 0:
+            settle(own, both, pace)
+        if k < edges.shape[0] - 1:
+            rows = n + edges[k + 1] - edges[k] if part >= per_batch - 2 else n
+            if part % 2 == 0:
+                draw_visible(own, both, Q)
+                if rows > n:
+                    encode(own, Q, states, order, edges[k], edges[k + 1])
+                to_hidden(own, both, rows)
             else:
-                kernels.bernoulli_mean(z, self.c, ONE)
-            kernels.weighted_sum(z, share, total)
-            z *= share[:, None]
-
-    def climb(self, n_samples):
-        """Step up the likelihood with half of the weights, given the means of the hidden units of both halves."""
-        work, rate = self.work, self.pace.rate
-        z_data = work.z_data[0] + work.z_data[1]
-        self.dz[...] = z_data + work.z_model[0] + work.z_model[1]
-        self.hidden_mean[...] = MEMORY * self.hidden_mean + (ONE - MEMORY) * z_data
-        rows = len(self.p.chains) + n_samples
-        self.products.backward(work.share[self.h, :rows], work.z[:rows], self.dvz, self.dv)
-        visible, hidden = (self.b, self.mean, self.dv), (self.hidden_mean, self.dz, work.back[self.h])
-        kernels.climb(self.W, self.dvz, visible, hidden, rate, np.float32(2.0 * self.pace.l2))
-
-    def settle(self):
-        """Step with the biases too, when both halves of the weights have done so."""
-        self.c += self.pace.rate * (self.dz - self.work.back[0] - self.work.back[1])
-
-    def learn(self, n_samples):
-        """Step up the likelihood, given the visible units of all rows and what they give to the hidden ones."""
-        self.compare(n_samples)
-        yield
-        self.climb(n_samples)
-
-    def train(self, states, order, edges):
-        """Learn from some batches; each ``yield`` waits for the other half.
-
-        A step with the weights needs no waiting: the next visible units depend on no others than one's own.
-        """
-        n = len(self.p.chains)
-        for k in range(len(edges) - 1):
-            batch = order[edges[k] : edges[k + 1]]
-            self.work.share[self.h, n : n + len(batch)] = ONE / np.float32(len(batch))
-            for left in range(self.pace.n_gibbs - 1, -1, -1):
-                self.draw_visible(states, batch[:0] if left else batch)
-                yield
-                if k and left == self.pace.n_gibbs - 1:
-                    self.settle()
-                self.draw_hidden()
-                if left:
-                    yield
-            yield from self.learn(len(batch))
-        yield
-        self.settle()
-
-    def keep(self):
-        """Write what both halves know to the parameters."""
-        self.p.c[...], self.p.hidden_mean[...] = self.c, self.hidden_mean
+                draw_hidden(own, both, gaussian)
+                if rows > n:
+                    compare(own, both, gaussian, rows)
+        made += 1
+        tell(both.made, own.h * APART, made)
+    return made
 
 
-def train(p, states, order, edges, work, pace):
-    """Learn from some batches: states (n, L), taken in this order (n,), between these edges (batches + 1,)."""
-    halves = [Half(h, p, work, pace) for h in range(2)]
-    in_step(*(h.train(states, order, edges) for h in halves))
-    halves[0].keep()
+def train(p, parts, both, batches, pace):
+    """Learn from some batches: the parameters change, and what both parts know."""
+    both.made[...] = 0
+    steps = 2 * pace.n_gibbs * (len(batches.edges) - 1) + 2
+    kind = None if p.n_states == 2 else p.n_states, True if p.gaussian else None
+    in_step(lambda h, stop: advance(parts[h], both, *kind, batches, pace, stop), steps)
+    p.c[...], p.hidden_mean[...] = parts[0].hidden[BIAS], parts[0].hidden[MEAN]
 
 
 # ---- how well it goes

@@ -30,6 +30,7 @@ MIDDLE = np.float32(2.0**-25)  # a uniform stands for the middle of its interval
 BLOCK = 512  # factors 1 + e^{-|x|} ≤ 2 to a logarithm
 LANES = 32  # streams of random bits that take turns
 U7, U8, U9, U11, U21, U25 = (np.uint32(k) for k in (7, 8, 9, 11, 21, 25))
+U1, U2, U3 = (np.uint8(k) for k in (1, 2, 3))
 TURN = np.float32(2.0 * math.pi)
 
 
@@ -61,10 +62,11 @@ def fill(streams, words):
             streams[3, j] = (d << U11) | (d >> U21)
 
 
+@jit
 def random_bits(streams, n, words):
     """Return the next n words of 32 random bits, and move on the streams. ``words`` has room for n + LANES."""
     blocks = -(-n // LANES)
-    fill(streams, words[: blocks * LANES].reshape(blocks, LANES))
+    fill(streams, words[: blocks * LANES].reshape((blocks, LANES)))
     return words[:n]
 
 
@@ -144,46 +146,68 @@ def potts_mean(units, bias, scale, Q):
 
 
 @jit_fused
+def hidden_means(inputs, bias, gaussian, share, z, total):
+    """Write to z (rows, M) the means of hidden units, each row times its share, and their sum to total (M,).
+
+    Their inputs (2, rows, M) come from two halves of the visible units.
+    """
+    for k in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            z[k, j] = (inputs[0, k, j] + inputs[1, k, j]) + (bias[j] if gaussian else ZERO)
+    if not gaussian:
+        bernoulli_mean(z, bias, ONE)
+    for j in range(z.shape[1]):
+        total[j] = ZERO
+    for k in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            z[k, j] *= share[k]
+            total[j] += z[k, j]
+
+
+@jit_fused
 def weighted_sum(rows, share, out):
-    """Write to out (D,) the sum of rows (n, D), each times its share."""
-    for j in range(rows.shape[1]):
+    """Write to out (D,) the sum of rows (n, …), each times its share."""
+    for j in range(out.shape[0]):
         out[j] = ZERO
-    for i in range(rows.shape[0]):
-        for j in range(rows.shape[1]):
-            out[j] += share[i] * rows[i, j]
+    for k in range(share.shape[0]):
+        for j in range(out.shape[0]):
+            out[j] += share[k] * np.float32(rows[k, j])
+
+
+# ---- products with features that are 0 and 1: four at a time, one of sixteen sums that are made before
 
 
 @jit
-def list_rows(features, index, count):
-    """Write the numbers of the features that are not 0 in each row of features (n, D) to index, and how many there are.
+def tabulate(rows, table):
+    """Write to table (16 ⌈n/4⌉, M) the sums of all subsets of rows (n, M): of 4g … 4g + 3 from entry 16 g on."""
+    for g in range((rows.shape[0] + 3) // 4):
+        first = 16 * g
+        for j in range(rows.shape[1]):
+            table[first, j] = ZERO
+        for t in range(min(4, rows.shape[0] - 4 * g)):
+            for subset in range(first, first + (1 << t)):
+                for j in range(rows.shape[1]):
+                    table[subset + (1 << t), j] = table[subset, j] + rows[4 * g + t, j]
 
-    ``index`` is (n, D + 1): one is written at each step, and kept if it counts, which no branch is as fast as.
+
+@jit
+def list_subsets(bits, index, count):
+    """Write the entries of a table whose sum is the product of each row of bits (n, 4 G), and how many there are.
+
+    ``index`` is (n, G + 1): one is written at each step, and kept if it counts, which no branch is as fast as.
     """
-    for k in range(features.shape[0]):
-        n = 0
-        for i in range(features.shape[1]):
-            index[k, n] = i
-            n += features[k, i] != ZERO
+    for k in range(bits.shape[0]):
+        n, row = 0, bits[k]
+        for g in range(row.shape[0] // 4):
+            subset = row[4 * g] | row[4 * g + 1] << U1 | row[4 * g + 2] << U2 | row[4 * g + 3] << U3
+            index[k, n] = 16 * g + subset
+            n += subset != 0
         count[k] = n
 
 
 @jit
-def list_columns(index, count, share, columns, many, total):
-    """Write the rows with each feature to columns (D, n), how many there are, and the sum of their shares."""
-    for i in range(many.shape[0]):
-        many[i] = 0
-        total[i] = ZERO
-    for k in range(count.shape[0]):
-        for m in range(count[k]):
-            i = index[k, m]
-            columns[i, many[i]] = k
-            many[i] += 1
-            total[i] += share[k]
-
-
-@jit
-def sum_listed(index, count, rows, out):
-    """Write to each row of out (n, M) the sum of those of rows (…, M) that its list names: a product with 0 and 1.
+def sum_listed(index, count, table, out):
+    """Write to each row of out (n, M) the sum of those entries of a table (…, M) that its list names.
 
     Four at a time: to read and write the sum costs as much as to add a row.
     """
@@ -194,11 +218,26 @@ def sum_listed(index, count, rows, out):
         for m in range(0, n - 3, 4):
             a, b, c, d = index[k, m], index[k, m + 1], index[k, m + 2], index[k, m + 3]
             for j in range(out.shape[1]):
-                out[k, j] += (rows[a, j] + rows[b, j]) + (rows[c, j] + rows[d, j])
+                out[k, j] += (table[a, j] + table[b, j]) + (table[c, j] + table[d, j])
         for m in range(n - n % 4, n):
             a = index[k, m]
             for j in range(out.shape[1]):
-                out[k, j] += rows[a, j]
+                out[k, j] += table[a, j]
+
+
+@jit
+def list_columns(bits, subsets, index, count):
+    """Do the same for the columns of bits (4 n, …), of which groups of four rows count; ``subsets`` (n, D) is room."""
+    for r in range(subsets.shape[0]):
+        a, b, c, d = bits[4 * r], bits[4 * r + 1], bits[4 * r + 2], bits[4 * r + 3]
+        for i in range(subsets.shape[1]):
+            subsets[r, i] = a[i] | b[i] << U1 | c[i] << U2 | d[i] << U3
+    for i in range(subsets.shape[1]):
+        n = 0
+        for r in range(subsets.shape[0]):
+            index[i, n] = 16 * r + subsets[r, i]
+            n += subsets[r, i] != 0
+        count[i] = n
 
 
 @jit_sum

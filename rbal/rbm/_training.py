@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._epoch import ByState, Pace, Parameters, half, judge, train, workspace
+from ._epoch import Batches, ByState, Pace, Parameters, half, halves, judge, train
 from ._machine import Machine, in_pieces
 
 PSEUDOCOUNT = 0.5  # of each state at each site
@@ -55,11 +55,9 @@ def epoch(training, states, batch_size, n_gibbs, rate, l2):
     n = len(states)
     n_batches = max(1, round(n / batch_size))
     edges = np.arange(n_batches + 1) * n // n_batches
-    work = workspace(p, -(-n // n_batches), t.rng)
-    order = t.rng.permutation(n)
-    with np.errstate(all="ignore"):  # what overflows is seen below
-        train(p, states, order, edges, work, pace)
-    t.visible_chains = np.concatenate([work.first, work.second], axis=1)[: len(t.hidden_chains)]
+    parts, both = halves(p, -(-n // n_batches), t.rng)
+    train(p, parts, both, Batches(states, t.rng.permutation(n), edges), pace)
+    t.visible_chains = np.concatenate([part.v for part in parts], axis=1)
     finite = all(np.isfinite(parameters).all() for parameters in (p.W, p.b, p.c))
     if not (finite and np.abs(p.W).max() < LARGEST):
         raise _diverged(t, pace, "weights have no bound")

@@ -20,10 +20,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 import rbal
-from rbal._support.parallel import in_step
 from rbal.rbm import RBM, LogPartition, _epoch, _training
 from rbal.rbm import _kernels as kernels
-from rbal.rbm._epoch import ByState, Half, Pace, conditionals, judge, train, workspace
+from rbal.rbm._epoch import Batches, ByState, Pace, conditionals, halves, judge, train
 from rbal.rbm._layers import Bernoulli, Gaussian, Potts, random_words
 from rbal.rbm._machine import Machine
 from rbal.rbm._partition import annealed, bridged, configurations, enumerated, path_to
@@ -220,11 +219,30 @@ def test_random_bits_against_their_twin(shape):
     np.testing.assert_array_equal(uniforms(words).reshape(shape) + 2.0**-25, expected)
 
 
-@pytest.mark.parametrize("few", [0.0, 1.0], ids=["products", "lists"])
+@pytest.mark.parametrize("shape", [(8, 12, 5), (7, 10, 3), (1, 1, 1), (9, 3, 16)])
+def test_products_by_tables_are_those_of_matrices(shape):
+    rng = np.random.default_rng(13)
+    n, D, M = shape
+    W, z, bits = numbers(rng, D, M), numbers(rng, n, M), (rng.random(shape[:2]) < 0.4).astype(np.uint8)
+    rows, groups = -(-n // 4), -(-D // 4)
+    padded = np.zeros((4 * rows, 4 * groups), np.uint8)
+    padded[:n, :D] = bits
+    table, out = np.full((16 * groups, M), np.nan, np.float32), np.empty((n, M), np.float32)
+    index, count = np.empty((n, groups + 1), np.int32), np.empty(n, np.int64)
+    kernels.tabulate(W, table)
+    kernels.list_subsets(padded[:n], index, count)
+    kernels.sum_listed(index, count, table, out)
+    np.testing.assert_allclose(out, bits.astype(float) @ W, atol=1e-5)
+    table, out = np.full((16 * rows, M), np.nan, np.float32), np.empty((D, M), np.float32)
+    index, count = np.empty((D, rows + 1), np.int32), np.empty(D, np.int64)
+    kernels.tabulate(z, table)
+    kernels.list_columns(padded, np.empty((rows, D), np.uint8), index, count)
+    kernels.sum_listed(index, count, table, out)
+    np.testing.assert_allclose(out, bits.T.astype(float) @ z, atol=1e-5)
+
+
 @kinds
-def test_training_against_its_twin(kind, few, monkeypatch):
-    monkeypatch.setattr(_epoch, "FEW", few)
-    monkeypatch.setattr(_epoch, "MANY", 1)
+def test_training_against_its_twin(kind):
     machine = machine_of(kind, seed=3)
     visible, hidden = machine.visible, machine.hidden
     rng = np.random.default_rng(9)
@@ -232,10 +250,11 @@ def test_training_against_its_twin(kind, few, monkeypatch):
     training = _training.start(data, visible, hidden, 16, rng)
     training.machine = machine
     given = _training._parameters(training)
-    work, order, edges = workspace(given, 9, rng), rng.permutation(25), np.array([0, 8, 16, 25])
+    (parts, both), order, edges = halves(given, 9, rng), rng.permutation(25), np.array([0, 8, 16, 25])
     batches = [visible.encode(data[order[lo:hi]]) for lo, hi in itertools.pairwise(edges)]
-    expected = naive.contrastive_divergence(given, batches, 2, 0.3, 0.02, work.streams.copy())
-    train(given, data, order, edges, work, Pace(2, np.float32(0.3), 0.02))
+    seeds = np.stack([part.streams for part in parts])
+    expected = naive.contrastive_divergence(given, batches, 2, 0.3, 0.02, seeds)
+    train(given, parts, both, Batches(data, order, edges), Pace(2, np.float32(0.3), 0.02))
     found = given.W, given.b, given.c, given.hidden_mean, given.chains
     for ours, twin in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, twin, atol=2e-5)
@@ -316,17 +335,19 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     z_data = hidden.mean(before.to_hidden(visible.encode(data))).mean(axis=0)
     training.hidden_mean -= (z_data - training.hidden_mean).astype(np.float32) / 19  # what the running mean undoes
     given = _training._parameters(training)
-    work = workspace(given, len(data), rng)
-    middle = work.first.shape[1]
-    work.first[...], work.second[...] = features[:, :middle], features[:, middle:]
-    work.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
-    halves = [Half(h, given, work, Pace(1, np.float32(1.0), l2)) for h in range(2)]
-    for h in halves:
-        h.products.forward(h.features, h.W, work.given[h.h])
-    in_step(*(h.learn(12) for h in halves))
-    halves[0].settle()
-    halves[0].keep()
-    np.testing.assert_allclose(training.hidden_mean, nu, atol=1e-6)
+    (parts, both), pace, rows = halves(given, len(data), rng), Pace(1, np.float32(1.0), l2), len(features)
+    gaussian, middle = True if hidden.gaussian else None, len(parts[0].b)
+    for part, own in zip(parts, (features[:, :middle], features[:, middle:]), strict=True):
+        part.bits[:rows, : own.shape[1]] = own
+        part.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
+        _epoch.to_hidden(part, both, rows)
+    for part in parts:
+        _epoch.compare(part, both, gaussian, rows)
+    for part in parts:
+        _epoch.climb(part, both, rows, pace)
+    _epoch.settle(parts[0], both, pace)
+    training.machine.c[...] = parts[0].hidden[_epoch.BIAS]
+    np.testing.assert_allclose(parts[0].hidden[_epoch.MEAN], nu, atol=1e-6)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
     step = np.concatenate([W.ravel(), b + new.W @ nu - before.W @ nu, c + mu @ new.W - mu @ before.W])
@@ -592,20 +613,21 @@ def test_persistent_chains_are_stationary(kind):
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
     given = _training._parameters(training)
-    work = workspace(given, 1, rng)
-    train(given, v[-1:], np.zeros(2, int), np.arange(3), work, Pace(2, np.float32(0.0), 0.0))
-    chains = np.concatenate([work.first, work.second], axis=1)[:40_000]
+    parts, both = halves(given, 1, rng)
+    train(given, parts, both, Batches(v[-1:], np.zeros(2, int), np.arange(3)), Pace(2, np.float32(0.0), 0.0))
+    chains = np.concatenate([part.v for part in parts], axis=1)
     assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
     # sums are those of the one sample less those of the chains
-    mean, z = every[-1] - work.dv, means[-1] - work.dz[0]
+    dv, dvz = (np.concatenate(own) for own in zip(*((part.dv, part.dvz) for part in parts), strict=True))
+    mean, z = every[-1] - dv, means[-1] - parts[0].hidden[_epoch.CHANGE]
     spread = [0.5, np.sqrt(p @ (means - p @ means) ** 2)]
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))
     again = hidden.mean(chains.astype(float) @ machine.W + machine.c)
     product = np.outer(every[-1], means[-1]) - chains.T @ again / 40_000
-    np.testing.assert_allclose(work.dvz, product, atol=1e-3)  # 40,000 terms
+    np.testing.assert_allclose(dvz, product, atol=1e-3)  # 40,000 terms
 
 
 def test_samples_start_where_they_are_told():
@@ -775,15 +797,15 @@ def test_fit_starts_anew_and_a_warm_start_goes_on():
 
 @pytest.mark.parametrize("half", [0, 1])
 def test_an_interrupted_fit_goes_on_as_if_nothing_had_happened(monkeypatch, half):
-    X, calls, climb = digits(), itertools.count(), Half.climb
+    X, advance, rbm = digits(), _epoch.advance, small(warm_start=True)
 
-    def interrupted(self, n_samples):
-        climb(self, n_samples)
-        if self.h == half and next(calls) == 17:  # five batches an epoch: in the middle of the fourth
+    def interrupted(own, *args):
+        made = advance(own, *args[:-1], min(args[-1], 5))
+        if own.h == half and made == 5 and getattr(rbm, "n_epochs_", 0) == 3:  # of twelve: five batches an epoch
             raise KeyboardInterrupt
+        return advance(own, *args)
 
-    rbm = small(warm_start=True)
-    monkeypatch.setattr(Half, "climb", interrupted)
+    monkeypatch.setattr(_epoch, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rbm.fit(X)
     monkeypatch.undo()
