@@ -14,6 +14,7 @@ from ._trials import cells, compared, foreseen
 OPTIONS = {
     "--tables": {"choices": ("design", "judge"), "help": "role of the tables to run on (%(default)s)"},
     "--table": {"action": "append", "help": "only this one of them (may be given several times)"},
+    "--kind": {"choices": ("compared", "foreseen", "many"), "help": "only this kind of trial (all)"},
     "--splits": {"type": int, "help": "at most so many of each table (all)"},
     "--n-jobs": {"type": int, "help": "workers (%(default)s)"},
     "--stores": {"type": Path, "help": "folder of what is done already (%(default)s)"},
@@ -22,7 +23,7 @@ OPTIONS = {
 DIGITS = 5
 
 
-def run(tables="design", table=None, splits=None, n_jobs=1, stores=WORK / "advice", out=RESULTS):
+def run(tables="design", table=None, kind=None, splits=None, n_jobs=1, stores=WORK / "advice", out=RESULTS):
     """Run what is missing on the tables of a role, write the results, and print what they say.
 
     Parameters
@@ -32,6 +33,8 @@ def run(tables="design", table=None, splits=None, n_jobs=1, stores=WORK / "advic
     table : list of str, optional
         Only these of them; by default all. Tables of two classes are named by source and positive class, those of many
         classes by their source.
+    kind : {"compared", "foreseen", "many"}, optional
+        Only this kind of trial: all rules, predictions of the first edition's machines, or tables of many classes.
     splits : int, optional
         At most so many splits of each table.
     n_jobs : int
@@ -40,12 +43,14 @@ def run(tables="design", table=None, splits=None, n_jobs=1, stores=WORK / "advic
         Folders of what is done already, and of results.
     """
     complete = table is None and splits is None
-    if tables == "judge" and complete and (out / "advice" / "judge-compared.csv").exists():
+    if tables == "judge" and complete and (out / "advice" / f"judge-{kind or 'compared'}.csv").exists():
         raise SystemExit("the tables that judge were run already, and are run once: see advice/judge-*")
     stores.mkdir(parents=True, exist_ok=True)
     kinds = {compared: cells(two_classes(tables, table)), foreseen: cells(two_classes(tables, table))}
     kinds[many] = cells_of_many(tables, table)
     for trial, grid in kinds.items():
+        if kind not in (None, trial.__name__):
+            continue
         grid = [cell for cell in grid if splits is None or _number(cell) < splits]
         if grid:
             store = stores / f"{tables}-{trial.__name__}.jsonl"
