@@ -183,7 +183,7 @@ def _add_classifier(add):
         "--moments",
         default="auto",
         choices=("auto", "width", "pooled"),
-        help="one covariance for both classes, or one up to a width of each: %(choices)s (pooled)",
+        help="of the classes: one covariance up to a width of each (auto, if the rows allow it), or one: %(choices)s (auto)",
     )
     add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
 
