@@ -183,7 +183,7 @@ def _add_classifier(add):
         "--moments",
         default="auto",
         choices=("auto", "width", "pooled"),
-        help="of the classes: one covariance up to a width of each (auto, if the rows allow it), or one: %(choices)s (auto)",
+        help="of the classes: one covariance up to a width of each, or one for both: %(choices)s (auto)",
     )
     add("--loss", default="hinge", choices=Names(losses), metavar="NAME", help="of the classifier: %(choices)s (hinge)")
 
