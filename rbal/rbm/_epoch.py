@@ -4,8 +4,8 @@ Two threads share the work. Where visible units are drawn and weights are change
 where hidden units are, half of the rows. The halves are the same whatever the number of threads, and so are all digits.
 Rows are chains first, then samples.
 
-A thread does all of several batches in one compiled call, and waits there for the other one, twice a batch: to come
-back to Python in between, where one thread has to wait for the other too, would cost a third of the time.
+A thread does all of several batches in one compiled call, and waits there for the other one, twice a batch: in Python
+one thread would have to wait for the other too.
 """
 
 from typing import NamedTuple
