@@ -121,11 +121,9 @@ def listening(page, origin):
 
 
 def tab_of(context):
-    """The tab of a context, empty: one for all pages, which has then read and compiled the book's scripts before."""
-    page = context.pages[0] if context.pages else context.new_page()
+    """A new tab of a context, which knows nothing of the pages before it."""
+    page = context.new_page()
     page.set_default_timeout(120_000)
-    page.goto("about:blank")
-    page.mouse.move(0, 0)
     return page
 
 
@@ -144,7 +142,7 @@ def opened(context, origin, name, body=None):
             page.wait_for_load_state("networkidle")
             yield page, wrong
         finally:
-            page.unroute_all()
+            page.close()
 
 
 class AtADesk(NamedTuple):
@@ -165,7 +163,6 @@ class OnAPhone(NamedTuple):
 
 def at_a_desk(context, origin, name, body=None):
     """Open a page at a desk; at the end its window becomes as narrow as a phone."""
-    tab_of(context).set_viewport_size(DESK)  # the page before left it narrow
     with opened(context, origin, name, body) as (page, wrong):
         found, first, explorers = (page.evaluate(script) for script in (INSPECT, FIRST, EXPLORERS))
         page.set_viewport_size(PHONE)

@@ -423,13 +423,15 @@ def opened(context, origin, page="book/explorers.html", query=""):
     if not (HTML / page).exists():
         pytest.skip("there is no book in _build/html: make book")
     tab = tab_of(context)
-    with listening(tab, origin) as wrong:
-        tab.goto(origin + page + query, wait_until="load")
-        tab.wait_for_function("[...document.querySelectorAll('rbal-explorer')].every((e) => e.explorer)")
-        tab.wait_for_load_state("networkidle")
-        tab.evaluate(SETTLE)
-        yield tab
-        tab.goto("about:blank")
+    try:
+        with listening(tab, origin) as wrong:
+            tab.goto(origin + page + query, wait_until="load")
+            tab.wait_for_function("[...document.querySelectorAll('rbal-explorer')].every((e) => e.explorer)")
+            tab.wait_for_load_state("networkidle")
+            tab.evaluate(SETTLE)
+            yield tab
+    finally:
+        tab.close()
     # when the address changes the browser asks again for the icon, offline too
     wrong = [line for line in wrong if not line.endswith("favicon.svg)")]
     assert not wrong, "\n".join(wrong)
