@@ -24,7 +24,7 @@ def test_every_pair_in_every_cell(table):
 
 def test_400_pixels_have_all_pairs_and_784_many():
     assert len(studies.stored("pairs")) == 3 * len(_pairs.PAIRS)
-    assert len(studies.stored("pairs_784")) >= 3 * 23
+    assert len(studies.stored("pairs_784")) == 3 * 45
 
 
 def test_sizes_are_those_of_a_pixel():
