@@ -13,7 +13,9 @@ Where it is stored: ``advice/design-compared.csv``, ``advice/judge-compared.csv`
 """
 
 from ._analysis import (
+    choices,
     compared,
+    confidences,
     errors,
     goals,
     intervals,
@@ -22,9 +24,11 @@ from ._analysis import (
     means,
     metric,
     not_inferior,
+    predictions,
     primary,
     recall_errors,
     recommended,
+    seconds,
 )
 from ._run import OPTIONS, run
 
