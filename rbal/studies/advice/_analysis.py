@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from ...strategies import REMEDIES as STRATEGIES
 from .. import _compare
 from .._stored import stored
 from ..tables import FOLD, SCARCE, centre, holds, regrets, source_of, versus
 from ..tables._trials import label_of
 from ._methods import GRID, GRIDS, OTHERS, RULES
 from ._trials import FORESEEN
-from ...strategies import REMEDIES as STRATEGIES
 
 SETTINGS = {"all positives": 0, "25 positives": SCARCE}
 REMEDIES = [label_of(*row) for row in FORESEEN]
@@ -144,10 +144,11 @@ def confidences(results, rule="advice"):
         part = mean.xs(minority, level="minority")
         for name in reversed(CONFIDENCES):
             one = part[part.index.get_level_values("confidence") == name]
-            sums = {"tables": len(one), "splits": one["splits"].sum(), "worst": one["error"].max()}
-            rows[setting, name] = sums | one[["half", "error", "noise"]].mean().to_dict()
-    table = pd.DataFrame.from_dict(rows, orient="index")[["tables", "splits", "half", "error", "noise", "worst"]]
-    return table.set_axis(pd.MultiIndex.from_tuples(rows, names=["setting", "confidence"])).astype({"tables": int, "splits": int})
+            sums = {"tables": len(one), "splits": int(one["splits"].sum())}
+            averages = one[["half", "error", "noise"]].mean().to_dict()
+            rows[setting, name] = sums | averages | {"worst": one["error"].max()}
+    table = pd.DataFrame(list(rows.values()), pd.MultiIndex.from_tuples(rows, names=["setting", "confidence"]))
+    return table.astype({"tables": int, "splits": int})
 
 
 def choices(results, rule="advice"):
