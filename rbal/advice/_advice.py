@@ -46,8 +46,8 @@ class Advice:
     setting : object
         The classifier and the metric.
     moments : Spectrum
-        Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``. With
-        ``moments="width"`` this is ``moments.spectrum``.
+        Estimated class statistics, for :func:`rbal.solve`; class sizes are counted in ``moments.L``. Where
+        each class has a width of its own, as by default, this is ``moments.spectrum``.
     level : float
         Coverage of the intervals.
     candidates : pandas.DataFrame or None

@@ -264,6 +264,58 @@ def test_macro_recall_is_judged_by_table():
     assert found["b"] == pytest.approx(0.06)
 
 
+def test_predictions_stand_beside_what_was_measured_on_all_folds():
+    index = pd.MultiIndex.from_tuples([("a 1", 0, 0, 0), ("a 1", 0, 0, 1), ("b 1", 0, 0, 0)], names=tables.FOLD)
+    measured = pd.DataFrame(np.array([[0.7], [0.8], [0.6]]) * np.ones(5), index, _analysis.REMEDIES)
+    found = study.predictions(measured.iloc[:1] + 0.1, measured)  # of one split of one table
+    assert list(found.index) == [("a 1", 0, remedy) for remedy in _analysis.REMEDIES]
+    np.testing.assert_allclose(found["predicted"], 0.8)
+    np.testing.assert_allclose(found["measured"], 0.75)
+
+
+def test_confidence_is_held_to_the_error_of_its_tables():
+    """Errors of 0.01, 0.03 and 0.08 were planted for each step; tests of single splits scatter by 0.04."""
+    rng, off = np.random.default_rng(5), np.array([0.08, 0.03, 0.01])
+    grid = [(f"s{k} 1", m, 0, j) for k in range(60) for m in (0, tables.SCARCE) for j in range(10)]
+    index = pd.MultiIndex.from_tuples(grid, names=tables.FOLD)
+    step = index.get_level_values("table").map(lambda name: int(name[1:].split(" ")[0]) % 3).to_numpy()
+    results = pd.DataFrame({"advice: confidence": step.astype(float)}, index)
+    results["advice: predicted"] = 0.8
+    results["advice: low"], results["advice: high"] = 0.8 - 2.0 * off[step], 0.8 + 2.0 * off[step]
+    results["advice: ba"] = 0.8 + off[step] * np.where(step == 1, -1, 1) + rng.normal(0.0, 0.04, len(index))
+    found = study.confidences(results)
+    assert list(found.index.unique("confidence")) == ["high", "moderate", "low"]
+    assert (found[["tables", "splits"]] == (20, 200)).all(axis=None)
+    np.testing.assert_allclose(found["half"], np.tile(2.0 * off[::-1], 2))
+    np.testing.assert_allclose(found.xs("low", level="confidence")["error"], 0.08, atol=0.01)
+    # of predictions that are all but right, the distance is that of the noise: 0.8 · 0.04/√10
+    np.testing.assert_allclose(found["noise"], np.sqrt(2.0 / np.pi) * 0.04 / np.sqrt(10), rtol=0.1)
+    assert (found.xs("high", level="confidence")["error"] < found.xs("low", level="confidence")["error"]).all()
+    assert (found["worst"] >= found["error"]).all()
+
+
+def test_choices_are_shares_of_splits():
+    index = pd.MultiIndex.from_product([["a 1", "b 1"], [0, tables.SCARCE], [0], [0]], names=tables.FOLD)
+    columns = {"advice: remedy": [4.0, 4.0, 0.0, np.nan], "advice: moved": [0.0, 0.0, 1.0, np.nan]}
+    results = pd.DataFrame(columns | {"advice: curved": [1.0, 0.0, 0.0, np.nan]}, index)
+    found = study.choices(results)
+    names = list(_analysis.STRATEGIES)
+    assert found.loc[("RBF", names[4], "trained"), "all positives"] == 0.5
+    assert found.loc[("linear", names[0], "moved"), "all positives"] == 0.5
+    assert found.loc[("linear", names[4], "trained"), "25 positives"] == 1.0  # of those that did not fail
+    np.testing.assert_allclose(found.sum(), 1.0)
+
+
+def test_seconds_have_the_ratio_of_the_goal():
+    results = synthetic(np.random.default_rng(6))
+    results["advice: choosing"], results["advice, linear: cpu"] = 0.4, 0.1
+    found = study.seconds(results)
+    np.testing.assert_allclose(found["ratio"], 24.0)
+    np.testing.assert_allclose(found["training"], 0.1)
+    results.loc[results.index[0], "advice: cpu"] = np.nan  # of a failure, whose time is left out for both
+    np.testing.assert_allclose(study.seconds(results)["ratio"], 24.0)
+
+
 # ---- many classes
 
 

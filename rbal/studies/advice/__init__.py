@@ -13,22 +13,32 @@ Where it is stored: ``advice/design-compared.csv``, ``advice/judge-compared.csv`
 """
 
 from ._analysis import (
+    REMEDIES,
+    SETTINGS,
+    choices,
     compared,
+    confidences,
     errors,
     goals,
+    hardest,
     intervals,
     load,
+    load_many,
     mean_regrets,
     means,
     metric,
     not_inferior,
+    predictions,
     primary,
     recall_errors,
     recommended,
+    seconds,
 )
+from ._methods import GRIDS, OTHERS, RULES
 from ._run import OPTIONS, run
 
 __all__ = [
-    "OPTIONS", "compared", "errors", "goals", "intervals", "load", "mean_regrets", "means", "metric", "not_inferior",
-    "primary", "recall_errors", "recommended", "run",
+    "GRIDS", "OPTIONS", "OTHERS", "REMEDIES", "RULES", "SETTINGS", "choices", "compared", "confidences", "errors",
+    "goals", "hardest", "intervals", "load", "load_many", "mean_regrets", "means", "metric", "not_inferior",
+    "predictions", "primary", "recall_errors", "recommended", "run", "seconds",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
+from ...strategies import REMEDIES as STRATEGIES
 from .. import _compare
 from .._stored import stored
 from ..tables import FOLD, SCARCE, centre, holds, regrets, source_of, versus
@@ -17,6 +18,7 @@ from ._trials import FORESEEN
 
 SETTINGS = {"all positives": 0, "25 positives": SCARCE}
 REMEDIES = [label_of(*row) for row in FORESEEN]
+CONFIDENCES = ("low", "moderate", "high")  # as they are stored, from 0
 INFERIOR = 0.01  # a rule that is behind another by less is not inferior
 ALPHA = 0.05  # of the primary hypotheses together
 WANTED = {  # the goals, as they were set
@@ -102,10 +104,74 @@ def intervals(foreseen, measured):
     return pd.concat(parts)
 
 
+def predictions(foreseen, measured):
+    """Return what was predicted and measured, mean over splits and folds, a row per table, minority and remedy."""
+    told, truth = centre(foreseen[REMEDIES])[0], centre(measured[REMEDIES])[0]
+    parts = [told.stack().rename("predicted"), truth.loc[told.index].stack().rename("measured")]
+    return pd.concat(parts, axis=1).rename_axis(["table", "minority", "remedy"])
+
+
 def recommended(results, rule="advice"):
     """Return predicted and measured balanced accuracy of what was recommended, and its interval, a row per split."""
     part = results[[f"{rule}: {name}" for name in ("predicted", "low", "high", "ba")]]
     return part.set_axis(["predicted", "low", "high", "measured"], axis=1)
+
+
+def confidences(results, rule="advice"):
+    """Return what was said and what was measured of the recommended classifier, for each step of the confidence.
+
+    Splits of one table with the same confidence count as one, since a single test part has few positives.
+
+    Returns
+    -------
+    DataFrame
+        Index (setting, confidence), from high to low. Columns ``tables`` and ``splits``; ``half`` of the interval;
+        ``error``, the mean distance between predicted and measured value; ``noise``, the part of it that tests of this
+        size would have if all predictions were right: the mean distance of a normal variable whose deviation is the
+        standard error of the measured mean; and ``worst``, the largest distance.
+    """
+    told = recommended(results, rule)
+    half = 0.5 * (told["high"] - told["low"])
+    step = results[f"{rule}: confidence"].map(dict(enumerate(CONFIDENCES)))
+    told = told.assign(half=half, confidence=step)
+    parts = told.groupby(["table", "minority", "confidence"])
+    mean, size = parts.mean(), parts.size()
+    own = told["measured"].groupby(level=["table", "minority"]).std()  # of single splits
+    se = own.reindex(mean.index.droplevel("confidence")).to_numpy() / np.sqrt(size)
+    mean = mean.assign(splits=size, error=(mean["predicted"] - mean["measured"]).abs(), noise=np.sqrt(2.0 / np.pi) * se)
+    rows = {}
+    for setting, minority in SETTINGS.items():
+        part = mean.xs(minority, level="minority")
+        for name in reversed(CONFIDENCES):
+            one = part[part.index.get_level_values("confidence") == name]
+            sums = {"tables": len(one), "splits": int(one["splits"].sum())}
+            averages = one[["half", "error", "noise"]].mean().to_dict()
+            rows[setting, name] = sums | averages | {"worst": one["error"].max()}
+    table = pd.DataFrame(list(rows.values()), pd.MultiIndex.from_tuples(rows, names=["setting", "confidence"]))
+    return table.astype({"tables": int, "splits": int})
+
+
+def choices(results, rule="advice"):
+    """Return how often each remedy, threshold and kernel was recommended: shares of the splits of each setting."""
+    names = list(STRATEGIES)
+    strategy = results[f"{rule}: remedy"].map(lambda k: names[int(k)] if k == k else "failed")
+    moved = results[f"{rule}: moved"].map({0.0: "trained", 1.0: "moved"})
+    kernel = results[f"{rule}: curved"].map({0.0: "linear", 1.0: "RBF"})
+    keys = pd.DataFrame({"kernel": kernel, "strategy": strategy, "threshold": moved})
+    parts = {name: keys.xs(m, level="minority").value_counts(normalize=True) for name, m in SETTINGS.items()}
+    return pd.DataFrame(parts).fillna(0.0)
+
+
+def seconds(results):
+    """Return CPU seconds of the grid search and of the parts of the advice, mean over splits, and the ratio of sums."""
+    spent = metric(results, "cpu")
+    parts = {"grid search": spent[GRID], "advice": spent["advice"], "advising": metric(results, "choosing")["advice"]}
+    parts["training"] = parts["advice"] - parts["advising"]
+    parts["advice, linear"] = spent["advice, linear"]
+    table = pd.DataFrame(parts).dropna()
+    rows = {name: table.xs(m, level="minority").mean() for name, m in SETTINGS.items()}
+    table = pd.DataFrame(rows).T
+    return table.assign(ratio=table["grid search"] / table["advice"])
 
 
 # ---- hypotheses and goals
