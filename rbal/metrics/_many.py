@@ -222,7 +222,10 @@ class ManyMetrics:
                 heights = value(_confusions_along(tried, gap, place, answer, weight, t, T), phi)
                 if heights.max() > heights[GRID // 2]:
                     offsets[t] = tried[heights.argmax()]
-        if value(self.confusion(offsets)[None], phi)[0] < best:  # better on the points of the search alone
+        gains = value(self._confusions(offsets), phi) - value(self._confusions(start), phi)
+        gains = gains[1:] if len(gains) > 1 else gains  # not on the points of the search
+        doubt = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        if not gains.mean() > 2.0 * doubt:  # no more than the points can tell
             offsets = start
         return offsets - offsets.mean()
 
