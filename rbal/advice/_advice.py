@@ -215,7 +215,7 @@ class Advice:
         """Return what bags of undersampled machines are predicted to score, for a linear classifier.
 
         Each member is trained on the rarer class and as many rows of the other one, with the C of "undersampling", and
-        the scores are averaged. The theory is that of one covariance for both classes, at the level of the advice.
+        the scores are averaged. By how much that narrows them is told by the theory of one covariance for both classes.
 
         Parameters
         ----------

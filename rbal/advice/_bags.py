@@ -11,8 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._support.validation import positive_int
-from ..strategies import bagging
+from ..metrics import MixtureMetrics
+from ..strategies import REMEDIES, bagging
 from ._cuts import at_threshold
+from ._remedies import Choice, solve_row
 from ._threshold import of_two_classes
 from ._widths import Wide
 
@@ -25,12 +27,17 @@ def predicted(advice, members):
     if setting.kernel != "linear":
         raise ValueError(f"bags are predicted for linear classifiers, not for an {setting.kernel.upper()} kernel")
     members = [positive_int("members", count) for count in np.atleast_1d(members).tolist()]
-    moments = advice.moments.spectrum if isinstance(advice.moments, Wide) else advice.moments
-    bag = bagging(
-        moments, setting.n_pos / setting.D, setting.n_neg / setting.D, np.array(members, float), model="svm",
-        loss=setting.loss, lam=1.0 / (advice.C_of(SAMPLED) * setting.D),
-    )  # fmt: skip
-    found = {kind: setting.record.sign * at_threshold(bag.metrics, setting, kind)[1] for kind in setting.thresholds}
+    C = advice.C_of(SAMPLED)
+    sizes, lam = (setting.n_pos / setting.D, setting.n_neg / setting.D), 1.0 / (C * setting.D)
+    one = advice.moments.spectrum if isinstance(advice.moments, Wide) else advice.moments
+    bag = bagging(one, *sizes, np.array(members, float), model="svm", loss=setting.loss, lam=lam)
+    metrics = bag.metrics
+    if isinstance(advice.moments, Wide):
+        # the scores of one machine, whose variances fall by as much as with one covariance
+        m = solve_row(advice.moments, setting, SAMPLED[0], Choice(C, REMEDIES[SAMPLED[0]].mixing)).metrics
+        ratio = bag.variance() / bag.member.variance
+        metrics = MixtureMetrics(np.broadcast_to(m.mean, (len(members), 2)), ratio[:, None] * m.q, m.signs, m.shares)
+    found = {kind: setting.record.sign * at_threshold(metrics, setting, kind)[1] for kind in setting.thresholds}
     return pd.DataFrame(found, index=pd.Index(members, name="members"))
 
 

@@ -22,7 +22,9 @@ def advice():
     return rbal.advise(*gaussian(), **FIRST)
 
 
-def test_one_member_is_undersampling(advice):
+@pytest.mark.parametrize("kind", ["pooled", "width"])
+def test_one_member_is_undersampling(kind):
+    advice = rbal.advise(*gaussian(), **{**FIRST, "moments": kind})
     told = advice.bags([1, 10])
     assert told.loc[1, "trained"] == pytest.approx(
         advice.table.loc[("undersampling", "trained"), "predicted"], abs=1e-7
