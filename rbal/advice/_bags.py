@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._support.validation import positive_int
+from ..calibration import _two_labels
 from ..metrics import MixtureMetrics
 from ..strategies import REMEDIES, bagging
 from ._cuts import at_threshold
 from ._remedies import Choice, solve_row
-from ._threshold import of_two_classes
 from ._widths import Wide
 
 SAMPLED = "undersampling", "trained"  # the remedy that a member has
@@ -68,7 +68,7 @@ class AveragedScores(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def fit(self, X, y, **params):
         """Train all members on X (n rows) and labels y (n,); ``params`` go to each of them. Returns self."""
-        y = of_two_classes(y)
+        y = _two_labels(y)
         rng, self.estimators_ = check_random_state(self.random_state), []
         for _ in range(positive_int("members", self.members)):
             one = clone(self.estimator)

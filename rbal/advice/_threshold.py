@@ -5,12 +5,12 @@ from scipy.special import ndtri
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.utils import assert_all_finite, metadata_routing
+from sklearn.utils import metadata_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
 from .._support.validation import number, one_of, positive_int
+from ..calibration import _two_labels
 from ..metrics import METRICS
 from ..metrics._formulas import Rates
 from ..metrics._records import goals, named
@@ -74,16 +74,6 @@ def _width(s):
     """Return Silverman's kernel width, by the middle half of scores (n,); 0 where half of them are one number."""
     spread = min(s.std(), np.subtract(*np.percentile(s, [75, 25])) / 1.34)
     return BANDWIDTH * spread * len(s) ** POWER
-
-
-def of_two_classes(y):
-    """Return labels as an array (n,), when they are those of two classes; else raise what scikit-learn asks for."""
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    if (kind := type_of_target(y, input_name="y")) != "binary":
-        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-    return y
 
 
 def _has(method):
@@ -162,7 +152,7 @@ class TunedThreshold(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         one_of("metric", self.metric, [name for name in goals() if not METRICS[name].ranks])
         costs = tuple(number("costs", cost, 0.0, open_low=True) for cost in self.costs)
         X, y = indexable(X, y)
-        y = of_two_classes(y)
+        y = _two_labels(y)
         self.classes_, counts = np.unique(y, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError("y must hold two classes, got 1 class")
