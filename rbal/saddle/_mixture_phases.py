@@ -10,7 +10,7 @@ import numpy as np
 
 from ..losses import Law
 from ._clusters import data_side, pulls
-from ._mixture_newton import search, start_and_follow, workspace
+from ._mixture_newton import VANISHED, search, solve_and_report, workspace
 from ._mixture_starts import loose_start, ridge_start, sphere_start, under_ridge
 from ._problem import EDGE, SAT, UNSAT
 from ._ridge import FAR
@@ -279,26 +279,36 @@ def below_edge(task, problem):
 
 
 def solve_ridge(task, problem, warm, y):
-    """Return (phase, residual, iterations, y) of an SVM: from a guess, else followed from a strong ridge."""
-    G, ridge = problem.n_shapes, problem.ridge
-    dense = hasattr(task.block, "C")
-    if not warm:  # from a strong ridge, in one compiled call
-        y = np.empty(2 * G + problem.alpha.size + 2)
-        block = task.block.commuting if dense else task.block
-        residual, total = start_and_follow(problem, block, (task.tol, task.max_iter, HUGE), y)
-    if warm or dense:
-        if not (warm or residual <= task.tol):
-            y = ridge_start(task, problem, ridge)
+    """Return (phase, residual, iterations, y, report) of an SVM: from a guess, else followed from a strong ridge.
+
+    The report is (each, one) as ``solve_and_report`` writes them, or None.
+    """
+    K, G, tol = problem.alpha.size, problem.n_shapes, task.tol
+    block, told, limits = task.block, (np.empty((6, K)), np.empty(4)), (tol, task.max_iter, HUGE)
+    dense = hasattr(block, "C")
+    if not warm:
+        y = np.empty(2 * G + K + 2)
+    if not (warm and dense):
+        residual, total = solve_and_report(problem, block.commuting if dense else block, limits, warm, y, *told)
+    if dense:
+        if not (warm or residual <= tol):
+            y = ridge_start(task, problem, problem.ridge)
         residual, total = attempt(task, problem, y)
-    if residual <= task.tol and y[:G].max() > -40.0:
-        return UNSAT, residual, total, y
+        told, residual = None, residual if y[:G].max() > VANISHED else math.inf
+    if residual <= tol:
+        return UNSAT, residual, total, y, told
+    phase, residual, n, y = from_strong_ridge(task, problem)
+    return phase, residual, total + n, y, None
+
+
+def from_strong_ridge(task, problem):
+    """Return (phase, residual, iterations, y) of an SVM whose weights nearly vanish, or that is hard to reach."""
+    G, total, side = problem.n_shapes, 0, 0.0
     pull, t = (problem.alpha * problem.weight).sum(), task.block.traces()
-    strong = max(ridge, 1e3 * pull * (1.0 + t.sum() + (task.block.v**2).sum() + (t**2).sum()))
-    side = 0.0
+    strong = max(problem.ridge, 1e3 * pull * (1.0 + t.sum() + (task.block.v**2).sum() + (t**2).sum()))
     if problem.law.kinked:
         side = major(problem)
-        residual, n, k_hat, y = solve_vanishing(task, problem)
-        total += n
+        residual, total, k_hat, y = solve_vanishing(task, problem)
         if not residual <= task.tol:
             return UNSAT, residual, total, y
         if k_hat <= 0.0:
