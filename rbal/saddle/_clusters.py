@@ -15,7 +15,7 @@ from ..losses._record import Law, expectations_at, force_at, mean_loss_at
 from ._bias import log_deficit, mean_force
 from ._problem import EDGE
 
-LAST = 1e-6  # step of the bias, over the spread of scores, that is the last: the error after it is its square
+LAST = 1e-7  # step of the bias, over the spread of scores, that is the last: the error after it is its square
 SATURATED = 1e-7  # share of forces that are not c, below which balanced classes fix the bias by these few
 
 

@@ -303,7 +303,7 @@ def solve_ridge(task, problem, warm, y):
 
 def from_strong_ridge(task, problem):
     """Return (phase, residual, iterations, y) of an SVM whose weights nearly vanish, or that is hard to reach."""
-    G, total, side = problem.n_shapes, 0, 0.0
+    total, side = 0, 0.0
     pull, t = (problem.alpha * problem.weight).sum(), task.block.traces()
     strong = max(problem.ridge, 1e3 * pull * (1.0 + t.sum() + (task.block.v**2).sum() + (t**2).sum()))
     if problem.law.kinked:
@@ -313,10 +313,7 @@ def from_strong_ridge(task, problem):
             return UNSAT, residual, total, y
         if k_hat <= 0.0:
             return COLLAPSED, 0.0, total, y
-        scale = k_hat / strong
-        y[:G] += 2.0 * math.log(scale)
-        y[G : 2 * G] += math.log(scale)
-        y[2 * G : -1] *= scale
+        y = scaled(problem, y, k_hat / strong)
     else:
         y = ridge_start(task, problem, strong)
     moved = from_major(problem) if side else problem
@@ -326,22 +323,38 @@ def from_strong_ridge(task, problem):
 
 
 def lower_ridge(task, problem, strong, y):
-    """Follow the solution from a strong ridge to the one asked for; return (residual, iterations, y)."""
+    """Follow the solution from a strong ridge to the one asked for; return (residual, iterations, y).
+
+    Small weights are in inverse proportion to the ridge, and little but the ridge fixes their size: Newton's steps from
+    another size are short. So each step starts from weights scaled by the power of the ridge that the last one showed.
+    """
     ridge, G = problem.ridge, problem.n_shapes
-    level, solved, factor, total, good, residual = strong, strong, 0.1, 0, y.copy(), math.inf
+    level, solved, factor, total, good, residual, power = strong, strong, 0.1, 0, y.copy(), math.inf, 1.0
     widest = 2.0 * math.log(problem.law.widest) - math.log(problem.width.max())
     for _ in range(300):
+        y = scaled(problem, good, (solved / level) ** power)
         residual, n = attempt(task, problem._replace(ridge=level), y)
         total += n
         if residual <= task.tol:
             if level == ridge:
                 break
-            good, solved, factor = y.copy(), level, max(factor * factor, 0.01)
+            if level < solved:
+                power = min(max(0.5 * (y[0] - good[0]) / math.log(solved / level), 0.0), 1.0)
+            good, solved, factor = y, level, max(factor * factor, 0.01)
         elif factor > 0.99 or level == strong or good[:G].max() > widest:
             break
         else:
-            y, factor = good.copy(), math.sqrt(factor)
+            factor = math.sqrt(factor)
         if total > (5 if problem.law.widest < math.inf else PATIENCE) * task.max_iter:
             break
         level = max(ridge, solved * factor)
     return residual if level == ridge else math.inf, total, y
+
+
+def scaled(problem, y, scale):
+    """Return y with weights so many times as large, and with them the bias of a loss with a kink."""
+    G, new = problem.n_shapes, y.copy()
+    new[:G] += 2.0 * math.log(scale)
+    new[G : 2 * G] += math.log(scale)
+    new[2 * G : -1 if problem.law.kinked else -2] *= scale
+    return new
