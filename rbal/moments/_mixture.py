@@ -246,6 +246,11 @@ class Mixture:
             raise ValueError(f"labels must be two for one classifier, got {self.classes.size}: {self.classes.tolist()}")
         return np.where(self.labels == self.positive, 1.0, -1.0)
 
+    @cached_property
+    def _places(self):
+        """1 for clusters of the positive class, 0 for the others."""
+        return np.where(self.signs > 0.0, 1, 0)
+
     @property
     def level(self):
         """What the covariances have in common, one of four; see the class."""

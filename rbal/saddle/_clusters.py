@@ -13,8 +13,9 @@ import numpy as np
 from .._support.gauss import cdf, jit
 from ..losses._record import Law, expectations_at, force_at, mean_loss_at
 from ._bias import log_deficit, mean_force
-from ._problem import EDGE, SMALL
+from ._problem import EDGE
 
+LAST = 1e-7  # step of the bias, over the spread of scores, that is the last: the error after it is its square
 SATURATED = 1e-7  # share of forces that are not c, below which balanced classes fix the bias by these few
 
 
@@ -99,7 +100,7 @@ def solve_bias(problem, scores, guess):
         else:
             lo = b
         new = b - gap / slope if slope > 0.0 else math.nan
-        if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b) + grain):
+        if abs(new - b) <= max(LAST * s, 2e-16 * abs(b) + grain):
             return new
         # where one class pulls alone Newton's steps are too short: halve the bracket now and then
         if not (lo < new < hi and abs(new - b) <= 4.0 * step) or (n > 20 and n % 2):
@@ -196,9 +197,9 @@ def expectations_of(problem, scores, c, b):
 
 @jit
 def data_side(problem, y, hats, dhats):
-    """Solve for the bias, which goes to y; write the hats (N,) and their derivatives (N, N) in the unknowns.
+    """Solve for the bias, which goes to y; write the hats (N,) and derivatives in the unknowns to dhats (N + 1, N).
 
-    The bias follows the unknowns, by the implicit function theorem.
+    The bias follows the unknowns, by the implicit function theorem; its derivatives are the last row.
     """
     K, G = problem.alpha.size, problem.n_shapes
     N, scores = 2 * G + K, scores_at(problem, y)
@@ -233,47 +234,43 @@ def data_side(problem, y, hats, dhats):
         by_bias[G + h] -= a * w * label * e[5]
         by_bias[2 * G + c] = -a * e[3]
     if problem.fit_bias and slope > 0.0:
-        for j in range(N):
-            gap = 0.0
-            for c in range(K):
-                gap += dhats[2 * G + c, j]
-            for i in range(N):
-                dhats[i, j] -= by_bias[i] * gap / slope
+        for c in range(K):
+            for j in range(N):
+                dhats[N, j] -= dhats[2 * G + c, j] / slope
+        for i in range(N):
+            for j in range(N):
+                dhats[i, j] += by_bias[i] * dhats[N, j]
 
 
 @jit
 def newton_step(problem, y, work, res, step):
-    """Write the residuals (N,) and Newton's step (N,) from the weight side and its derivatives; False if undefined.
+    """Write the residuals (N,) and Newton's step (N + 1,), the last of the bias; False if they are undefined.
 
-    work has value (N + 1,): q, x, m and the norm; jac (N + 1, N + 1): their derivatives in q̂, x̂, m̂ and k̂; dhats (N, N):
-    those of the hats; and learnt (N, N): what is added to the derivatives of the residuals.
+    work has value (N + 1,): q, x, m and the norm; jac (N + 1, N + 1): their derivatives in q̂, x̂, m̂ and k̂; dhats
+    (N + 1, N): those of the hats and of the bias; and learnt (N, N): what is added to the derivatives of the residuals.
     """
-    value, jac, dhats = work.value, work.jac, work.dhats
+    value, jac, dhats, matrix = work.value, work.jac, work.dhats, work.matrix
     K, G = problem.alpha.size, problem.n_shapes
     N = 2 * G + K
-    scores = scores_at(problem, y)
-    matrix = np.empty((N, N))
     for i in range(N):
         if not math.isfinite(value[i]) or (i < 2 * G and not value[i] > 0.0):
             return False
-    on_sphere = jac[N, N] != 0.0  # the multiplier follows the unknowns
-    by_multiplier = np.zeros(N)
-    for j in range(N):
-        if on_sphere:
-            for i in range(N):
-                by_multiplier[j] -= jac[N, i] * dhats[i, j] / jac[N, N]
+    on_sphere, widest = jac[N, N] != 0.0, 0.0  # there the multiplier follows the unknowns
     for i in range(N):
         if i < 2 * G:
             old = math.exp(y[i]) if i < G or problem.mode != EDGE or i > G else 1.0
             res[i], scale = math.log(value[i] / old), 1.0 / value[i]
         else:
-            scale = 1.0 / math.sqrt(scores.q[i - 2 * G])
+            spread = math.sqrt(problem.width[i - 2 * G] * math.exp(y[problem.shape[i - 2 * G]]))
+            scale, widest = 1.0 / spread, max(widest, spread)
             res[i] = (value[i] - y[i]) * scale
         for j in range(N):
-            total = jac[i, N] * by_multiplier[j]
-            for k in range(N):
-                total += jac[i, k] * dhats[k, j]
-            matrix[i, j] = total * scale + work.learnt[i, j]
+            matrix[i, j] = work.learnt[i, j]
+        for k in range(N):
+            part = jac[i, k] - jac[i, N] * jac[N, k] / jac[N, N] if on_sphere else jac[i, k]
+            if part != 0.0:
+                for j in range(N):
+                    matrix[i, j] += part * scale * dhats[k, j]
         if not (problem.mode == EDGE and i == G):
             matrix[i, i] -= scale if i >= 2 * G else 1.0
         if i >= 2 * G:
@@ -281,14 +278,20 @@ def newton_step(problem, y, work, res, step):
     for i in range(N):
         step[i] = -res[i]
     if not eliminate(matrix, step):
-        step[:] = res
+        for i in range(N):
+            step[i] = res[i]
+    step[N] = 0.0
+    for j in range(N):
+        step[N] += dhats[N, j] * step[j]
+    if not abs(step[N]) <= 2.0 * widest:  # too far for a derivative to tell
+        step[N] = 0.0
     return True
 
 
 @jit
 def eliminate(matrix, vector):
-    """Solve matrix (N, N) · z = vector (N,) in place by Gauss's elimination with pivots; False if it is singular."""
-    N = vector.size
+    """Solve matrix (N, N) · z = vector[:N] in place by Gauss's elimination with pivots; False if it is singular."""
+    N = matrix.shape[0]
     for j in range(N):
         best = j
         for i in range(j + 1, N):

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -122,6 +123,9 @@ class MixtureSolution(Solution):
         return replace(self, **{name: p.item() if np.ndim(p) == 0 else p for name, p in parts.items()})
 
 
+_in_order = itemgetter(*(f.name for f in fields(MixtureSolution)))
+
+
 class Asked(NamedTuple):
     """Arguments that are the same at all points."""
 
@@ -138,7 +142,8 @@ def solve_mixture(mixture, point, asked):
     if any(isinstance(value, np.ndarray) and value.ndim for value in point.values()):
         raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
     found, _ = _point(mixture, point, asked, (None, -1))
-    _warn_unless(found["converged"])
+    if not found["converged"]:
+        _warn_unless(False)
     return _solution(found, point, mixture, asked)
 
 
@@ -162,10 +167,16 @@ def sweep_mixture(mixture, point, asked):
 
 
 def _solution(found, point, mixture, asked):
-    point = point if asked.model == "svm" else {**point, "lam": None}
-    return MixtureSolution(
-        **found, **point, model=asked.model, loss=asked.law.name, fit_bias=asked.fit_bias, mixture=mixture
+    found |= point
+    if asked.model != "svm":
+        found["lam"] = None
+    found["model"], found["loss"], found["fit_bias"], found["mixture"] = (
+        asked.model,
+        asked.law.name,
+        asked.fit_bias,
+        mixture,
     )
+    return MixtureSolution(*_in_order(found))  # by names it takes longer
 
 
 def asked_of(model, loss, fit_bias, tol, max_iter):
@@ -197,27 +208,25 @@ def _checked(point, asked):
 
 def _point(mixture, point, asked, start):
     """Return the solution at a point as a dict, and (state, phase) from which a neighbour can start."""
-    signs, shares = mixture.signs, mixture.shares
-    pick = {name: np.where(signs > 0.0, *pair) for name, pair in _pairs(point).items()}
-    laws, block = asked.law.laws, mixture.blocks
-    svm = asked.model == "svm"
-    problem = _clusters(mixture, RIDGE if svm else UNSAT, laws[0], asked.fit_bias)._replace(
-        alpha=pick["alpha"] * shares, kappa=pick["kappa"], weight=pick["weight"], ridge=float(point["lam"])
-    )
-    max_iter = min(asked.max_iter, 40) if laws[0].widest < np.inf else asked.max_iter
-    task = Task(laws, block, asked.tol, max_iter)
+    law, svm = asked.law, asked.model == "svm"
+    laws, widest = law.laws, law.widest
+    problem = _problem(mixture, RIDGE if svm else UNSAT, laws[0], point, asked.fit_bias)
+    task = Task(laws, mixture.blocks, asked.tol, min(asked.max_iter, 40) if widest < np.inf else asked.max_iter)
     y, warm = start
     if svm:
-        phase, residual, n, y = solve_ridge(task, problem, warm == UNSAT, y)
+        phase, residual, n, y, told = solve_ridge(task, problem, warm == UNSAT, y)
     else:
         phase, residual, n, y = solve_sphere(task, problem, warm, y)
+        told = None
     ok = residual <= asked.tol
-    if ok and phase == UNSAT and laws[0].widest < np.inf:
-        ok = (problem.width * np.exp(y[problem.shape])).max() <= laws[0].widest ** 2
-    found = report(task, problem, phase, y) if ok else dict.fromkeys((*EACH, *ONE), np.nan)
-    if not ok:
-        found |= {name: np.full(signs.size, np.nan) for name in EACH}
-    found |= {"residual": float(residual), "n_iter": int(n), "phase": PHASES[phase], "converged": bool(ok)}
+    if ok and phase == UNSAT and widest < np.inf:
+        ok = (problem.width * np.exp(y[problem.shape])).max() <= widest**2
+    if ok:
+        found = report(task, problem, phase, y, told)
+    else:
+        found = dict.fromkeys(ONE, np.nan) | {name: np.full(problem.alpha.size, np.nan) for name in EACH}
+    found["residual"], found["n_iter"], found["phase"] = float(residual), int(n), PHASES[phase]
+    found["converged"] = bool(ok)
     return found, (y, phase) if ok and phase != COLLAPSED else (None, -1)
 
 
@@ -225,10 +234,7 @@ def _of_population(sol, samples, tol, max_iter):
     """Return the results of one point for the population. Its phase may be the other one: few rows look separable."""
     mixture, laws = sol.mixture, LOSSES[sol.loss].laws
     point = {name: getattr(sol, name) for name in NAMES}
-    pick = {name: np.where(mixture.signs > 0.0, *pair) for name, pair in _pairs(point).items()}
-    problem = _clusters(mixture, RIDGE, laws[0], sol.fit_bias)._replace(
-        alpha=pick["alpha"] * mixture.shares, kappa=pick["kappa"], weight=pick["weight"]
-    )
+    problem = _problem(mixture, RIDGE, laws[0], point | {"lam": 0.0}, sol.fit_bias)
     task, total = Task(laws, None, tol, max_iter), 0
     phases = sorted((UNSAT, SAT), key=lambda phase: PHASES[phase] != sol.phase)
     for phase in phases if sol.model != "svm" and can_vanish(task) else [UNSAT]:
@@ -247,13 +253,13 @@ def _of_population(sol, samples, tol, max_iter):
 
 def critical_margins(mixture, alpha_pos, alpha_neg, fit_bias, tol):
     """Return the critical margins at sizes (n,), the same for both classes, and whether each was found, (n,)."""
-    signs, laws = mixture.signs, HINGE.laws
+    laws = HINGE.laws
     task = Task(laws, mixture.blocks.visible(), tol, 200)
     margin, found = np.empty(alpha_pos.size), np.empty(alpha_pos.size, bool)
+    point = {"kappa": 0.0, "kappa_neg": 0.0, "weight_pos": 1.0, "weight_neg": 1.0, "lam": 0.0}
     for j, sizes in enumerate(zip(alpha_pos, alpha_neg, strict=True)):
-        problem = _clusters(mixture, UNSAT, laws[0], fit_bias)._replace(
-            alpha=np.where(signs > 0.0, *sizes) * mixture.shares
-        )
+        point["alpha_pos"], point["alpha_neg"] = sizes
+        problem = _problem(mixture, UNSAT, laws[0], point, fit_bias)
         residual, _, y = solve_edge(task, problem)
         margin[j], found[j] = y[problem.n_shapes], residual <= tol
     if mixture.blocks.g_null > 0.0:  # weights on features that never vary give every sample the score 0
@@ -261,37 +267,39 @@ def critical_margins(mixture, alpha_pos, alpha_neg, fit_bias, tol):
     return np.where(found, margin, np.nan), found
 
 
-def _clusters(mixture, mode, law, fit_bias):
-    """Return the problem of a mixture with margins 0, weights 1 and sizes as the shares."""
-    K = mixture.labels.size
+def _problem(mixture, mode, law, point, fit_bias):
+    """Return the problem of a mixture at a point."""
+    both = np.array([
+        (point["alpha_neg"], point["alpha_pos"]),
+        (point["kappa_neg"], point["kappa"]),
+        (point["weight_neg"], point["weight_pos"]),
+    ])  # fmt: skip
+    alpha, kappa, weight = both.take(mixture._places, axis=1)
+    alpha *= mixture.shares
     return Clusters(
-        mode, law, mixture.shares, mixture.signs, np.zeros(K), np.ones(K), mixture._shape, mixture._width,
-        len(mixture._covs), float(mixture.Q), 0.0, fit_bias,
+        mode, law, alpha, mixture.signs, kappa, weight, mixture._shape, mixture._width, len(mixture._covs),
+        float(mixture.Q), float(point["lam"]), fit_bias,
     )  # fmt: skip
 
 
-def _pairs(point):
-    return {
-        "alpha": (point["alpha_pos"], point["alpha_neg"]),
-        "kappa": (point["kappa"], point["kappa_neg"]),
-        "weight": (point["weight_pos"], point["weight_neg"]),
-    }
-
-
-def report(task, problem, phase, y):
-    """Return order parameters, hats, training loss and error of a solution."""
+def report(task, problem, phase, y, told=None):
+    """Return order parameters, hats, training loss and error of a solution; ``told`` has them if they are known."""
     if phase == COLLAPSED:
         return _collapsed(problem)
-    p = with_mode(task, problem, SAT) if phase == SAT else problem
-    each = np.empty((len(EACH), problem.alpha.size))
-    r, r_hat = report_at(p, y, each)
+    if told is None:
+        p = with_mode(task, problem, SAT) if phase == SAT else problem
+        each = np.empty((len(EACH), problem.alpha.size))
+        r, r_hat = report_at(p, y, each)
+        loss, error = (0.0, 0.0) if phase == SAT else losses_at(problem, y)
+    else:
+        each, (r, r_hat, loss, error) = told[0], told[1].tolist()
     found = dict(zip(EACH, each, strict=True))
-    k_hat = y[-1]
+    b, k_hat = y[-2:].tolist()
     if problem.mode != RIDGE:
         k_hat -= task.block.lowest(np.bincount(problem.shape, problem.width * found["x_hat"], problem.n_shapes))
-    loss, error = (0.0, 0.0) if phase == SAT else losses_at(problem, y)
-    one = (r, y[-2], k_hat, r_hat, loss, error)
-    return found | dict(zip(ONE, map(float, one), strict=True))
+    found["r"], found["b"], found["k_hat"], found["r_hat"] = r, b, k_hat, r_hat
+    found["train_loss"], found["train_error"] = loss, error
+    return found
 
 
 def _collapsed(problem):

@@ -7,12 +7,13 @@ import numpy as np
 from numba.extending import overload
 
 from .._support.gauss import jit
-from ._clusters import data_side, newton_step, pulls
-from ._problem import EDGE, RIDGE, SAT, largest_of
+from ._clusters import data_side, losses_at, newton_step, pulls, report_at
+from ._problem import EDGE, RIDGE, SAT, assign, largest_of
 from ._resolvents import dense_side, diagonal_side
 
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0  # the widest |log q| at which to go on
 PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss
+VANISHED = -40.0  # log q at which weights are taken to vanish
 LOCAL = 0.3  # largest residual at which what a step did tells more about derivatives than about their change
 
 
@@ -24,12 +25,14 @@ class Workspace(NamedTuple):
     value: np.ndarray
     jac: np.ndarray
     learnt: np.ndarray
+    matrix: np.ndarray
 
 
 @jit
 def workspace(N):
     """Return fresh scratch arrays for N unknowns."""
-    return Workspace(np.empty(N), np.empty((N, N)), np.empty(N + 1), np.empty((N + 1, N + 1)), np.zeros((N, N)))
+    hats, dhats, value, jac = np.empty(N), np.empty((N + 1, N)), np.empty(N + 1), np.empty((N + 1, N + 1))
+    return Workspace(hats, dhats, value, jac, np.zeros((N, N)), np.empty((N, N)))
 
 
 @jit
@@ -81,8 +84,9 @@ def learn(problem, block, ends, residuals, t, work, step):
     """
     if getattr(block, "probes", None) is None or largest_of(residuals[1]) > LOCAL:
         return
-    units = np.array([unit_of(problem, ends[0], j) for j in range(step.size)])
-    moved = (ends[1] - ends[0])[: step.size] / units
+    N = residuals[0].size
+    units = np.array([unit_of(problem, ends[0], j) for j in range(N)])
+    moved = (ends[1] - ends[0])[:N] / units
     missed = residuals[1] - (1.0 - t) * residuals[0]
     work.learnt[:] += np.outer(missed, moved / units) / (moved @ moved)
     newton_step(problem, ends[1], work, residuals[1], step)
@@ -98,6 +102,28 @@ def _learn_compiled(problem, block, ends, residuals, t, work, step):
     return nothing
 
 
+@jit
+def highest(y, n):
+    """Return the largest of the first n entries of y."""
+    high = y[0]
+    for i in range(1, n):
+        high = max(high, y[i])
+    return high
+
+
+@jit
+def beyond(problem, y, widest, x_limit):
+    """Whether log q is above its bound or |log q| too large for a double, or x/√q above its limit."""
+    G = problem.n_shapes
+    largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
+    for h in range(G):
+        if y[h] > widest or y[h] < -largest:
+            return True
+        if problem.mode != EDGE and y[G + h] - 0.5 * y[h] > math.log(x_limit):
+            return True
+    return False
+
+
 def follow(problem, block, limits, y):
     """Newton with a line search from y; where it does not descend, a few steps of the damped fixed point.
 
@@ -107,18 +133,17 @@ def follow(problem, block, limits, y):
     tol, max_iter, x_limit = limits
     G, N = problem.n_shapes, y.size - 2
     work = workspace(N)
-    res, step, res_new, step_new, new = np.empty(N), np.empty(N), np.empty(N), np.empty(N), y.copy()
-    largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
-    resolved = 2.0 * math.log(problem.law.widest) - math.log(problem.width.max())
-    too_wide = min(resolved + 4.0, largest)
+    res, step, res_new, step_new, new = np.empty(N), np.empty(N + 1), np.empty(N), np.empty(N + 1), np.empty(N + 2)
+    resolved = 2.0 * math.log(problem.law.widest) - math.log(highest(problem.width, problem.width.size))
+    too_wide = min(resolved + 4.0, LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q)
     widest = too_wide if resolved < math.inf else math.inf
-    if y[:G].max() > widest or not evaluate(problem, block, y, work, res, step):
+    if highest(y, G) > widest or not evaluate(problem, block, y, work, res, step):
         return math.inf, 0
     size, plain, wide = largest_of(res), 0, 0
     for n_iter in range(1, max_iter + 1):
         if size <= tol:
             return size, n_iter
-        wide += 1 if y[:G].max() > resolved else 0
+        wide += 1 if highest(y, G) > resolved else 0
         if wide > PATIENCE_WIDE:
             return math.inf, n_iter
         cap = 1.0
@@ -127,8 +152,10 @@ def follow(problem, block, limits, y):
         t, size_new = 1.0 / cap, math.inf
         if plain == 0:
             for _ in range(6):
-                new[:N], new[N:] = y[:N] + t * step, y[N:]
-                if new[:G].max() <= widest and evaluate(problem, block, new, work, res_new, step_new):
+                for j in range(N + 1):  # the last is the bias, which is found from there
+                    new[j] = y[j] + t * step[j]
+                new[N + 1] = y[N + 1]
+                if highest(new, G) <= widest and evaluate(problem, block, new, work, res_new, step_new):
                     size_new = largest_of(res_new)
                     if size_new < (1.0 - 0.1 * t) * size or size_new <= tol:
                         learn(problem, block, (y, new), (res, res_new), t, work, step_new)
@@ -139,17 +166,15 @@ def follow(problem, block, limits, y):
             plain = 4 if plain == 0 else plain - 1
             for j in range(N):
                 new[j] = y[j] + 0.4 * unit_of(problem, y, j) * min(max(res[j], -2.0), 2.0)
-            new[N:] = y[N:]
-            if new[:G].max() > widest or not evaluate(problem, block, new, work, res_new, step_new):
+            new[N], new[N + 1] = y[N], y[N + 1]
+            if highest(new, G) > widest or not evaluate(problem, block, new, work, res_new, step_new):
                 return math.inf, n_iter
             size_new = largest_of(res_new)
-        y[:], res[:], step[:] = new, res_new, step_new
+        assign(y, new)
+        assign(res, res_new)
+        assign(step, step_new)
         size = size_new
-        if (
-            y[:G].max() > too_wide
-            or y[:G].min() < -largest
-            or (problem.mode != EDGE and (y[G : 2 * G] - 0.5 * y[:G]).max() > math.log(x_limit))
-        ):
+        if beyond(problem, y, too_wide, x_limit):
             return math.inf, n_iter
     return size, max_iter
 
@@ -179,29 +204,46 @@ follow_diagonal = jit(follow)
 
 
 @jit
-def start_and_follow(problem, block, limits, y):
-    """Set y to weights as under a strong ridge, and follow them to those of an SVM; returns as ``follow`` does."""
-    N = y.size - 2
+def strong_start(problem, block, y):
+    """Set y to weights as under a strong ridge, not larger than the margin asks for."""
+    G, N = problem.n_shapes, y.size - 2
     work = workspace(N)
     pulls(problem, work.hats)
     diagonal_side(problem, block, work.hats, y, work.value, work.jac)
-    for h in range(problem.n_shapes):
-        y[h], y[problem.n_shapes + h] = math.log(work.value[h]), math.log(work.value[problem.n_shapes + h])
-    y[2 * problem.n_shapes : N] = work.value[2 * problem.n_shapes : N]
+    for j in range(N):
+        y[j] = math.log(work.value[j]) if j < 2 * G else work.value[j]
     y[N] = 0.0
     at_most(problem, y)
-    return follow_diagonal(problem, block, limits, y)
+
+
+@jit
+def solve_and_report(problem, block, limits, warm, y, each, one):
+    """Follow weights to those of an SVM, from y if it is warm, else from a strong ridge; and report them.
+
+    Returns as ``follow`` does, with a residual of infinity where weights vanish. Where it is within tol, each (6, K) is
+    as in ``report_at``, and one (4,) has r, r̂, the training loss and error. All in one call, as a call takes as long as
+    a step.
+    """
+    if not warm:
+        strong_start(problem, block, y)
+    residual, n = follow_diagonal(problem, block, limits, y)
+    if residual <= limits[0]:
+        if highest(y, problem.n_shapes) <= VANISHED:
+            return math.inf, n
+        one[0], one[1] = report_at(problem, y, each)
+        one[2], one[3] = losses_at(problem, y)
+    return residual, n
 
 
 @jit
 def at_most(problem, y):
-    """Bring q, x and m down to the scale of the margin, which they do not exceed by much."""
+    """Bring q, x and m down to the scale of the margin, which they do not exceed by much; x to less than √q."""
     G, N = problem.n_shapes, y.size - 2
-    top = 1.0 + problem.kappa.max()
+    top = 0.5 * (1.0 + highest(problem.kappa, problem.kappa.size))
     largest = 1e-300
     for h in range(G):
         y[h] = min(y[h], 2.0 * math.log(top))
-        y[G + h] = min(y[G + h], 0.5 * y[h])
+        y[G + h] = min(y[G + h], 0.5 * y[h] + math.log(0.3))
     for c in range(2 * G, N):
         largest = max(largest, abs(y[c]))
     for c in range(2 * G, N):

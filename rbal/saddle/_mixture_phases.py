@@ -10,7 +10,7 @@ import numpy as np
 
 from ..losses import Law
 from ._clusters import data_side, pulls
-from ._mixture_newton import search, start_and_follow, workspace
+from ._mixture_newton import VANISHED, search, solve_and_report, workspace
 from ._mixture_starts import loose_start, ridge_start, sphere_start, under_ridge
 from ._problem import EDGE, SAT, UNSAT
 from ._ridge import FAR
@@ -279,34 +279,41 @@ def below_edge(task, problem):
 
 
 def solve_ridge(task, problem, warm, y):
-    """Return (phase, residual, iterations, y) of an SVM: from a guess, else followed from a strong ridge."""
-    G, ridge = problem.n_shapes, problem.ridge
-    dense = hasattr(task.block, "C")
-    if not warm:  # from a strong ridge, in one compiled call
-        y = np.empty(2 * G + problem.alpha.size + 2)
-        block = task.block.commuting if dense else task.block
-        residual, total = start_and_follow(problem, block, (task.tol, task.max_iter, HUGE), y)
-    if warm or dense:
-        if not (warm or residual <= task.tol):
-            y = ridge_start(task, problem, ridge)
+    """Return (phase, residual, iterations, y, report) of an SVM: from a guess, else followed from a strong ridge.
+
+    The report is (each, one) as ``solve_and_report`` writes them, or None.
+    """
+    K, G, tol = problem.alpha.size, problem.n_shapes, task.tol
+    block, told, limits = task.block, (np.empty((6, K)), np.empty(4)), (tol, task.max_iter, HUGE)
+    dense = hasattr(block, "C")
+    if not warm:
+        y = np.empty(2 * G + K + 2)
+    if not (warm and dense):
+        residual, total = solve_and_report(problem, block.commuting if dense else block, limits, warm, y, *told)
+    if dense:
+        if not (warm or residual <= tol):
+            y = ridge_start(task, problem, problem.ridge)
         residual, total = attempt(task, problem, y)
-    if residual <= task.tol and y[:G].max() > -40.0:
-        return UNSAT, residual, total, y
+        told, residual = None, residual if y[:G].max() > VANISHED else math.inf
+    if residual <= tol:
+        return UNSAT, residual, total, y, told
+    phase, residual, n, y = from_strong_ridge(task, problem)
+    return phase, residual, total + n, y, None
+
+
+def from_strong_ridge(task, problem):
+    """Return (phase, residual, iterations, y) of an SVM whose weights nearly vanish, or that is hard to reach."""
+    total, side = 0, 0.0
     pull, t = (problem.alpha * problem.weight).sum(), task.block.traces()
-    strong = max(ridge, 1e3 * pull * (1.0 + t.sum() + (task.block.v**2).sum() + (t**2).sum()))
-    side = 0.0
+    strong = max(problem.ridge, 1e3 * pull * (1.0 + t.sum() + (task.block.v**2).sum() + (t**2).sum()))
     if problem.law.kinked:
         side = major(problem)
-        residual, n, k_hat, y = solve_vanishing(task, problem)
-        total += n
+        residual, total, k_hat, y = solve_vanishing(task, problem)
         if not residual <= task.tol:
             return UNSAT, residual, total, y
         if k_hat <= 0.0:
             return COLLAPSED, 0.0, total, y
-        scale = k_hat / strong
-        y[:G] += 2.0 * math.log(scale)
-        y[G : 2 * G] += math.log(scale)
-        y[2 * G : -1] *= scale
+        y = scaled(problem, y, k_hat / strong)
     else:
         y = ridge_start(task, problem, strong)
     moved = from_major(problem) if side else problem
@@ -316,22 +323,38 @@ def solve_ridge(task, problem, warm, y):
 
 
 def lower_ridge(task, problem, strong, y):
-    """Follow the solution from a strong ridge to the one asked for; return (residual, iterations, y)."""
+    """Follow the solution from a strong ridge to the one asked for; return (residual, iterations, y).
+
+    Small weights are in inverse proportion to the ridge, and little but the ridge fixes their size: Newton's steps from
+    another size are short. So each step starts from weights scaled by the power of the ridge that the last one showed.
+    """
     ridge, G = problem.ridge, problem.n_shapes
-    level, solved, factor, total, good, residual = strong, strong, 0.1, 0, y.copy(), math.inf
+    level, solved, factor, total, good, residual, power = strong, strong, 0.1, 0, y.copy(), math.inf, 1.0
     widest = 2.0 * math.log(problem.law.widest) - math.log(problem.width.max())
     for _ in range(300):
+        y = scaled(problem, good, (solved / level) ** power)
         residual, n = attempt(task, problem._replace(ridge=level), y)
         total += n
         if residual <= task.tol:
             if level == ridge:
                 break
-            good, solved, factor = y.copy(), level, max(factor * factor, 0.01)
+            if level < solved:
+                power = min(max(0.5 * (y[0] - good[0]) / math.log(solved / level), 0.0), 1.0)
+            good, solved, factor = y, level, max(factor * factor, 0.01)
         elif factor > 0.99 or level == strong or good[:G].max() > widest:
             break
         else:
-            y, factor = good.copy(), math.sqrt(factor)
+            factor = math.sqrt(factor)
         if total > (5 if problem.law.widest < math.inf else PATIENCE) * task.max_iter:
             break
         level = max(ridge, solved * factor)
     return residual if level == ridge else math.inf, total, y
+
+
+def scaled(problem, y, scale):
+    """Return y with weights so many times as large, and with them the bias of a loss with a kink."""
+    G, new = problem.n_shapes, y.copy()
+    new[:G] += 2.0 * math.log(scale)
+    new[G : 2 * G] += math.log(scale)
+    new[2 * G : -1 if problem.law.kinked else -2] *= scale
+    return new

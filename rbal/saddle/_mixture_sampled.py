@@ -123,7 +123,7 @@ def evaluate(samples, problem, state, guess):
     y[:K], y[K : 2 * K], y[2 * K : 3 * K] = np.log(samples.mixing @ q), np.log(samples.mixing @ x), state[2 * K : -1]
     y[3 * K], y[3 * K + 1] = guess, state[-1]
     hats = np.empty(3 * K)
-    data_side(problem, y, hats, np.empty((3 * K, 3 * K)))
+    data_side(problem, y, hats, np.empty((3 * K + 1, 3 * K)))
     if not np.isfinite(hats).all():
         return None
     X = samples.mixing.T @ hats[K : 2 * K]

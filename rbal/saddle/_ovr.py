@@ -236,7 +236,7 @@ def _weights(weights, alphas):
 
 def _machine(task, problem):
     """Solve one machine."""
-    phase, residual, _, y = solve_ridge(task, problem, False, None)
+    phase, residual, _, y, told = solve_ridge(task, problem, False, None)
     ok = residual <= task.tol
     if ok and phase == UNSAT:
         ok = (problem.width * np.exp(y[problem.shape])).max() <= task.laws[0].widest ** 2
@@ -244,7 +244,7 @@ def _machine(task, problem):
     if not ok:
         unknown = np.full(K, np.nan)
         return Machine(problem.label, None, unknown, unknown, math.nan, math.nan, unknown, unknown, UNSAT, math.inf)
-    found, sides = report(task, problem, phase, y), None
+    found, sides = report(task, problem, phase, y, told), None
     if phase != COLLAPSED:
         mu = problem.label * (found["m"] - found["b"])
         law = problem.law

@@ -75,31 +75,32 @@ def smallest(above, g_null):
 
 
 @jit_sum
-def resolvent(problem, block, hats, y, W, pull):
-    """Write W (n,) and the pull (g S + W²)/A² (n,), and ζ to y; return 1/A (n,)."""
+def resolvent(problem, block, hats, y, W, pull, a):
+    """Write W (n,), the pull (g S + W²)/A² (n,) and 1/A (n,), and ζ to y."""
     lam, g, v = block.lam, block.g, block.v
     G, n = lam.shape
     N = 2 * G + v.shape[0]
-    above, S, a = np.zeros(n), np.zeros(n), np.empty(n)
-    W[:] = 0.0
+    for i in range(n):
+        W[i] = pull[i] = a[i] = 0.0
     for h in range(G):
         for i in range(n):
-            above[i] += hats[G + h] * lam[h, i]
-            S[i] += hats[h] * lam[h, i]
+            a[i] += hats[G + h] * lam[h, i]
+            pull[i] += hats[h] * lam[h, i]
     for c in range(v.shape[0]):
         for i in range(n):
             W[i] += hats[2 * G + c] * v[c, i]
     for i in range(n):
-        pull[i] = g[i] * S[i] + W[i] * W[i]
+        pull[i] = g[i] * pull[i] + W[i] * W[i]
     if problem.mode == RIDGE:
         y[N + 1] = problem.ridge
     else:
-        above -= smallest(above, block.g_null)
-        y[N + 1] = solve_zeta(problem.mode, problem.norm, (above, g, pull), block.g_null, y[N + 1])
+        low = smallest(a, block.g_null)
+        for i in range(n):
+            a[i] -= low
+        y[N + 1] = solve_zeta(problem.mode, problem.norm, (a, g, pull), block.g_null, y[N + 1])
     for i in range(n):
-        a[i] = 1.0 / (y[N + 1] + above[i])
+        a[i] = 1.0 / (y[N + 1] + a[i])
         pull[i] *= a[i] * a[i]
-    return a
 
 
 @jit_sum
@@ -108,11 +109,13 @@ def diagonal_side(problem, block, hats, y, value, jac):
     lam, g, v = block.lam, block.g, block.v
     G, n = lam.shape
     K = v.shape[0]
-    N, W, pull, va = 2 * G + K, np.empty(n), np.empty(n), np.empty(n)
-    a = resolvent(problem, block, hats, y, W, pull)
+    N, W, pull, a = 2 * G + K, np.empty(n), np.empty(n), np.empty(n)
+    resolvent(problem, block, hats, y, W, pull, a)
     value[:] = 0.0
     jac[:] = 0.0
-    spread, aside, weighted = g * a * a, pull * a, W * a * a
+    spread, aside, weighted, va = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for i in range(n):
+        spread[i], aside[i], weighted[i] = g[i] * a[i] * a[i], pull[i] * a[i], W[i] * a[i] * a[i]
     for h in range(G):
         q = x = qk = xk = 0.0
         for i in range(n):

@@ -51,6 +51,16 @@ def even_vanishing(problem, spectrum, y):
 
 
 @jit
+def scale_weights(problem, y, scale):
+    """Make the weights so many times as large, and with them the bias of a loss with a kink."""
+    y[LOG_Q] += 2.0 * math.log(scale)
+    y[LOG_X] += math.log(scale)
+    y[R] *= scale
+    if problem.law.kinked:
+        y[B] *= scale
+
+
+@jit
 def follow_ridge(problem, tools, spectrum, y):
     """SVM: follow the solution from a strong ridge, where it is known. Returns the phase too."""
     ridge, total = problem.ridge, 0
@@ -66,31 +76,32 @@ def follow_ridge(problem, tools, spectrum, y):
             return residual, total, UNSAT
         if k_hat <= 0.0:
             return 0.0, total, COLLAPSED
-        scale = k_hat / strong
-        y[LOG_Q] += 2.0 * math.log(scale)
-        y[LOG_X] += math.log(scale)
-        y[R] *= scale
-        y[B] *= scale
+        scale_weights(problem, y, k_hat / strong)
     else:
         ridge_start(problem, spectrum, strong, y)
 
     moved = from_major(problem, tools)
     kappa = moved.kappa if side != 0.0 else problem.kappa
-    level, solved, factor, good = strong, strong, 0.1, np.empty(5)
+    # Small weights are in inverse proportion to the ridge, and little but the ridge fixes their size: Newton's steps
+    # from another size are short. So each level starts from weights scaled by the power that the last one showed.
+    level, solved, factor, power, good = strong, strong, 0.1, 1.0, np.empty(5)
     assign(good, y)
     for _ in range(300):
+        assign(y, good)
+        scale_weights(problem, y, (solved / level) ** power)
         residual, n = search(with_mode(problem, tools, RIDGE, kappa, level), tools, spectrum, tools.max_iter, HUGE, y)
         total += n
         if residual <= tools.tol:
             if level == ridge:
                 y[B] -= side * problem.kappa[0]
                 return residual, total, UNSAT
+            if level < solved:
+                power = min(max(0.5 * (y[LOG_Q] - good[LOG_Q]) / math.log(solved / level), 0.0), 1.0)
             assign(good, y)
             solved, factor = level, max(factor * factor, 0.01)
         elif factor > 0.99 or level == strong or too_wide(problem, good):
             break
         else:
-            assign(y, good)
             factor = math.sqrt(factor)
         if total > (5 if problem.law.widest < math.inf else PATIENCE) * tools.max_iter:
             break

@@ -101,6 +101,29 @@ def test_gaussian_functions(javascript):
     np.testing.assert_allclose(found["log"], log_ndtr(-x), rtol=1e-12)
 
 
+def test_weights_grow_from_collapse_in_proportion(javascript):
+    # as in tests/saddle/test_saddle.py
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(6, 12))
+    moments = rbal.Moments.real(0.16 * rng.normal(size=6), np.zeros(6), A @ A.T / 6)
+    below = np.geomspace(1e-7, 1e-4, 13)
+    found = javascript(
+        """const moments = solver.makeMoments(data.moments);
+        const at = (alphaPos) => solver.walker(moments)({ alphaPos, alphaNeg: 100, model: "svm", lam: 1e-3 });
+        let [lo, hi] = [0.02, 1];
+        for (let n = 0; n < 45; n++) {
+          const middle = 0.5 * (lo + hi);
+          if (at(middle).phase === "COLLAPSED") hi = middle;
+          else lo = middle;
+        }
+        return data.below.map((part) => at(lo * (1 - part)));""",
+        {"moments": as_json(moments), "below": below.tolist()},
+    )
+    assert all(sol["converged"] for sol in found)
+    grown = np.array([math.sqrt(number(sol["q"])) for sol in found]) / below
+    np.testing.assert_allclose(grown, grown[0], rtol=0.01)
+
+
 SETS = {
     "spins": rbal.Moments.ising(m=0.4, delta=1.0, L=100),
     "random": synthetic.random_gaussian(np.random.default_rng(7), L=60, scale=1.5).moments,

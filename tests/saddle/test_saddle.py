@@ -450,6 +450,27 @@ def test_collapse(alpha, b, lam):
     assert sol.train_error == pytest.approx(2.0 / 2902.0, rel=1e-12)
 
 
+def test_weights_grow_from_collapse_in_proportion():
+    # just below the size at which they vanish, little but the ridge fixes the size of the weights
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(6, 12))
+    mom = rbal.Moments.real(0.16 * rng.normal(size=6), np.zeros(6), A @ A.T / 6)
+
+    def solved(alpha):
+        return rbal.solve(mom, alpha, 100.0, model="svm", lam=1e-3)
+
+    lo, hi = 0.02, 1.0
+    assert (solved(lo).phase, solved(hi).phase) == ("UNSAT", "COLLAPSED")
+    for _ in range(45):
+        middle = 0.5 * (lo + hi)
+        lo, hi = (lo, middle) if solved(middle).phase == "COLLAPSED" else (middle, hi)
+    below = np.geomspace(1e-7, 1e-4, 13)
+    near = [solved(lo * (1.0 - part)) for part in below]
+    assert all(sol.converged for sol in near)
+    grown = np.array([np.sqrt(sol.q) for sol in near]) / below
+    np.testing.assert_allclose(grown, grown[0], rtol=0.01)
+
+
 @pytest.mark.slow
 def test_collapse_simulated():
     # w = 0 is optimal for scikit-learn too at (2, 100) a feature, where the theory says so; and not at (2, 3).

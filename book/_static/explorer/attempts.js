@@ -211,6 +211,14 @@ function evenVanishing(problem, spectrum, y) {
   return { residual: 0, kHat };
 }
 
+/** Make the weights so many times as large, and the bias with them. */
+function scaleWeights(y, scale) {
+  y[LOG_Q] += 2 * Math.log(scale);
+  y[LOG_X] += Math.log(scale);
+  y[R] *= scale;
+  y[B] *= scale;
+}
+
 /** SVM: from a guess; else follow the solution from a strong ridge, where it is known. Returns residual and phase. */
 function solveRidge(problem, spectrum, tol, y, warm) {
   const { ridge } = problem;
@@ -224,30 +232,29 @@ function solveRidge(problem, spectrum, tol, y, warm) {
   const vanishing = solveVanishing(problem, spectrum, tol, y);
   if (vanishing.residual > tol) return { residual: vanishing.residual, phase: UNSAT };
   if (vanishing.kHat <= 0) return { residual: 0, phase: COLLAPSED };
-  const scale = vanishing.kHat / strong;
-  y[LOG_Q] += 2 * Math.log(scale);
-  y[LOG_X] += Math.log(scale);
-  y[R] *= scale;
-  y[B] *= scale;
+  scaleWeights(y, vanishing.kHat / strong);
   const kappa = side !== 0 ? fromMajor(problem).kappa : problem.kappa;
   const good = y.slice();
   let level = strong;
   let solved = strong;
   let factor = 0.1;
+  let power = 1; // small weights are in inverse proportion to the ridge, and little but the ridge fixes their size
   for (let n = 0; n < 300; n++) {
+    y.set(good);
+    scaleWeights(y, (solved / level) ** power);
     residual = newton(withMode(problem, RIDGE, HINGE, kappa, level), spectrum, tol, MAX_ITER, HUGE, y);
     if (residual <= tol) {
       if (level === ridge) {
         y[B] -= side * problem.kappa[0];
         break;
       }
+      if (level < solved) power = Math.min(Math.max((0.5 * (y[LOG_Q] - good[LOG_Q])) / Math.log(solved / level), 0), 1);
       good.set(y);
       solved = level;
       factor = Math.max(factor * factor, 0.01);
     } else if (factor > 0.99 || level === strong) {
       break;
     } else {
-      y.set(good);
       factor = Math.sqrt(factor);
     }
     level = Math.max(ridge, solved * factor);
