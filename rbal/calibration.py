@@ -121,7 +121,7 @@ class Calibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         given = {}
         if sample_weight is not None:
             X, y, sample_weight = _weighted(X, y, sample_weight)
-            given = _passed_on(self.estimator, sample_weight)
+            given = passed_on(self.estimator, sample_weight)
         y = _two_labels(y)
         self.classes_ = np.unique(y)
         self.share_ = float(np.mean(y == self.classes_[1]))
@@ -290,7 +290,7 @@ def _weighted(X, y, sample_weight):
     return X, y, weight
 
 
-def _passed_on(estimator, sample_weight):
+def passed_on(estimator, sample_weight):
     """Return the arguments by which the last step of an estimator gets the weights of its rows."""
     steps = getattr(estimator, "steps", [("", estimator)])
     for name, step in steps[:-1]:

@@ -15,7 +15,7 @@ OK, BAD_INPUT, USAGE, DISAGREE, INTERRUPTED = 0, 1, 2, 3, 130
 EPILOG = """\
 examples:
   rbal advise table.csv --label sick --positive yes
-  rbal advise table.csv --label sick --kernel best
+  rbal advise table.csv --label sick --kernel linear
   rbal advise table.csv --label sick --metric f1 --at-precision 0.9
   rbal advise table.csv --label sick --C 1 --train none
   zcat table.csv.gz | rbal advise - --label sick
@@ -178,7 +178,7 @@ def _add_classifier(add):
         help="inverse ridge, as in scikit-learn: a number, several with commas between them, "
         "or best, to be chosen for every remedy (best)",
     )
-    add("--kernel", default="linear", choices=("linear", "rbf", "best"), help="of the classifier: %(choices)s (linear)")
+    add("--kernel", default="best", choices=("best", "linear", "rbf"), help="of the classifier: %(choices)s (best)")
     add(
         "--moments",
         default="auto",

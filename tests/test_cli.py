@@ -20,7 +20,16 @@ from rbal.advice import _reading
 
 ROOT = Path(__file__).parents[1]
 LABEL = "--label", "y"
-FIXED = "--C", "1", "--moments", "pooled", "--train", "none"  # the theory alone, of one classifier
+FIXED = (
+    "--C",
+    "1",
+    "--kernel",
+    "linear",
+    "--moments",
+    "pooled",
+    "--train",
+    "none",
+)  # the theory alone, of one classifier
 
 
 def run(*arguments, module="rbal", **kwargs):

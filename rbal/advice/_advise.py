@@ -22,7 +22,7 @@ def advise(
     metric="ba",
     *,
     C="best",
-    kernel="linear",
+    kernel="best",
     moments="auto",
     loss="hinge",
     costs=None,
@@ -59,11 +59,11 @@ def advise(
         Inverse ridge of the classifier, as in scikit-learn, from 1e-10 to 1e10; or those to choose from, for every
         remedy on its own; "best", the default, searches six decades. Of values that are predicted within
         0.01 of the best, the one nearest to 1 is taken.
-    kernel : {"linear", "rbf", "best"}
-        A linear classifier; an SVM with an RBF kernel, whose gamma is the best of some around "scale"; or whichever is
-        predicted to be better, where the linear one is taken unless the other is ahead by more than 0.02, the error of
-        predictions on real tables, also after both were trained a little. The RBF kernel goes with ``loss="hinge"``,
-        and is judged on 1,500 rows if there are more, which a note says.
+    kernel : {"best", "linear", "rbf"}
+        A linear classifier; an SVM with an RBF kernel, whose gamma is the best of some around "scale"; or, by default,
+        whichever is predicted to be better: the linear one, unless the other is ahead by more than 0.02, the error of
+        predictions on real tables, also after both were trained a little. The RBF kernel goes with two classes and
+        ``loss="hinge"``, and is judged on 1,500 rows if there are more, which a note says.
     moments : {"auto", "width", "pooled"}
         Whether both classes have one covariance up to a factor, the width of each class along the weights, which even
         few rows tell; or one for both, "pooled". With "auto", the default, these are widths, unless a class has fewer
@@ -159,7 +159,7 @@ def advise_file(
     metric="ba",
     *,
     C="best",
-    kernel="linear",
+    kernel="best",
     moments="auto",
     loss="hinge",
     costs=None,
@@ -273,8 +273,10 @@ def _wanted(C, kernel, moments, loss):
     """Return what is left open, and the C that is fixed, or with which "doing nothing" is meant."""
     one_of("kernel", kernel, ("linear", "rbf", "best"))
     one_of("moments", moments, ("pooled", "width", "auto"))
-    if kernel != "linear" and one_of("loss", loss, trained()) != "hinge":
-        raise ValueError(f"loss must be 'hinge' for kernel={kernel!r}, got {loss!r}")
+    if one_of("loss", loss, trained()) != "hinge":
+        if kernel == "rbf":
+            raise ValueError(f"loss must be 'hinge' for kernel='rbf', got {loss!r}")
+        kernel = "linear"
     if isinstance(C, str) and C == "best":
         return Wanted("best", kernel, moments), 1.0
     if isinstance(C, (str, bool)) or np.ndim(C) == 0:

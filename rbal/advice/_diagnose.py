@@ -130,6 +130,6 @@ def _of_curvature(X, y):
     if curved - linear > max(0.05, 2.0 * np.hypot(error, other)):
         return [
             f"The classes are not separated by a plane: a curved boundary reaches an AUC of {curved:.2f}, "
-            f"a linear one {linear:.2f}. Consider another classifier first: kernel='best' (--kernel best) asks for one."
+            f"a linear one {linear:.2f}. Consider another classifier: kernel='rbf' (--kernel rbf) asks for one."
         ]
     return []

@@ -186,7 +186,9 @@ def code(advice, path=None, label=None, dropped=(), short=False):
     if short:
         options = [option for option in options if option not in ("metric='ba'", "loss='hinge'")]  # the defaults
     options += [f"positive={_label(data)}"]
-    options += [f"kernel={advice.wanted.kernel!r}"] if advice.wanted.kernel != "linear" else []
+    options += (
+        [f"kernel={advice.wanted.kernel!r}"] if advice.wanted.kernel != "best" and setting.loss == "hinge" else []
+    )
     options += [f"moments={advice.wanted.moments!r}"] if advice.wanted.moments != "auto" else []
     options += [f"costs={setting.costs!r}"] if setting.record.priced else []
     options += [] if data.standardize else ["standardize=False"]

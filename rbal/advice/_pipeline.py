@@ -99,18 +99,23 @@ def _bag(advice, members, random_state):
 def _calibrated(trained, advice, share):
     """Return a pipeline with probabilities for this share of positives."""
     from ..calibration import calibrated
+    from ..metrics import Link
+    from ._linked import Linked
 
-    if advice.setting.kernel != "linear":
-        raise ValueError(f"probabilities must be False for an {advice.setting.kernel.upper()} kernel, got True")
-    if share is not None:
-        share = number("share", share, 0.0, 1.0)
-        first, second = advice.data.negative, advice.data.positive
-        try:
-            swapped = second < first
-        except TypeError:
-            swapped = str(second) < str(first)
-        share = 1.0 - share if swapped else share  # of the second of the sorted labels
-    return calibrated(trained, share=share)
+    share = share if share is None else number("share", share, 0.0, 1.0)
+    first, second = advice.data.negative, advice.data.positive
+    try:
+        swapped = second < first
+    except TypeError:
+        swapped = str(second) < str(first)
+    if advice.kernel == "linear":  # whose moments can be found again when it is trained, in whatever table
+        return calibrated(trained, share=1.0 - share if swapped and share is not None else share)
+    own, link = advice.setting.share, advice.calibration
+    if not link.slope > 0.0:
+        link = Link(0.0, Link().corrected(0.5, own).intercept)
+    link = link if share is None else link.corrected(own, share)
+    # the probability of the second of the sorted labels
+    return Linked(trained, slope=float(link.slope), intercept=float(-link.intercept if swapped else link.intercept))
 
 
 class AsTrained(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):

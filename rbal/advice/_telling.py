@@ -85,8 +85,7 @@ def of_probabilities(advice):
         return ""
     line = f"{link.slope:.3g} s {'-' if link.intercept < 0.0 else '+'} {abs(link.intercept):.3g}"
     said = f"Probability of a positive with the score s: 1/(1 + exp(-({line})))"
-    own = "; pipeline(probabilities=True) has them" if advice.kernel == "linear" else ""
-    return f"{said}, in the mix of this table{own}."
+    return f"{said}, in the mix of this table; pipeline(probabilities=True) has them."
 
 
 def of_rates(advice, recall=None, precision=None):

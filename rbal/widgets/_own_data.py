@@ -140,8 +140,8 @@ class OwnDataExplorer(Explorer):
         if self.label.value is None:
             raise ValueError("no column of this table holds exactly two values: none can be the label")
         advice = self._advise(
-            self.label.value, C=self.C.value, loss=self.loss.value, moments="pooled", train="none",
-            standardize=self.standardize.value,
+            self.label.value, C=self.C.value, loss=self.loss.value, kernel="linear", moments="pooled",
+            train="none", standardize=self.standardize.value,
             positive=self.positive.value if self.label.value == self._label_of_classes else None,
         )  # fmt: skip
         if not isinstance(advice, Advice):

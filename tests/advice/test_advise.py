@@ -27,7 +27,7 @@ from rbal.advice._threshold import TunedThreshold, best_cut, height
 from rbal.metrics._records import named
 from rbal.moments._estimate import from_covariances
 
-FIRST = {"C": 1.0, "moments": "pooled", "train": "none"}  # one covariance, C = 1, and the theory alone
+FIRST = {"C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}  # one covariance, and the theory alone
 QUICK = {"draws": 10, **FIRST}
 
 

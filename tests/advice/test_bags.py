@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rbal
 from rbal.advice._bags import AveragedScores
 
-FIRST = {"C": 0.05, "moments": "pooled", "train": "none", "draws": 2}
+FIRST = {"C": 0.05, "kernel": "linear", "moments": "pooled", "train": "none", "draws": 2}
 
 
 def gaussian(n_pos=40, n_neg=400, D=40, shift=0.3, seed=0):
@@ -70,7 +70,7 @@ def test_what_a_bag_does_not_take(advice):
         advice.pipeline(members=3, probabilities=True)
     with pytest.raises(ValueError, match="members must be"):
         advice.bags(0)
-    curved = rbal.advise(*gaussian(20, 60, 5), **{**FIRST, "C": 1.0}, kernel="rbf")
+    curved = rbal.advise(*gaussian(20, 60, 5), **{**FIRST, "C": 1.0, "kernel": "rbf"})
     with pytest.raises(ValueError, match="bags are predicted for linear classifiers"):
         curved.bags()
 

@@ -12,7 +12,7 @@ from pages import PHONE, WIDE
 import rbal
 from rbal.advice import _page
 
-QUICK = {"draws": 4, "moments": "pooled", "train": "none"}
+QUICK = {"draws": 4, "kernel": "linear", "moments": "pooled", "train": "none"}
 
 
 def table(n_pos=40, n_neg=360, D=14, seed=0):

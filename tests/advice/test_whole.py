@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from pages import PHONE
+from scipy.special import logit
 from sklearn.datasets import make_circles
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.svm import SVC
 
 import rbal
@@ -19,7 +20,7 @@ from rbal.advice._remedies import Choice, Setting, designs, evaluate, solve_row
 from rbal.advice._widths import free_share
 from rbal.moments._estimate import Fitter
 
-QUICK = {"draws": 8, "moments": "pooled", "train": "none"}
+QUICK = {"draws": 8, "kernel": "linear", "moments": "pooled", "train": "none"}
 FIXED = {**QUICK, "C": 1.0}
 
 
@@ -222,7 +223,7 @@ def test_other_bad_options():
 
 def test_a_ring_asks_for_a_curved_boundary():
     X, y = rings(900)
-    advice = rbal.advise(X, y, C="best", kernel="best", **QUICK)
+    advice = rbal.advise(X, y, C="best", **{**QUICK, "kernel": "best"})
     assert advice.kernel == "rbf"
     fresh, truth = rings(4000, seed=1)
     measured = balanced_accuracy_score(truth, advice.pipeline(0).fit(X, y).predict(fresh))
@@ -235,7 +236,7 @@ def test_a_ring_asks_for_a_curved_boundary():
 
 
 def test_classes_that_a_plane_separates_do_not():
-    advice = rbal.advise(*gaussian(60, 300, 10, 0.6), kernel="best", **FIXED)
+    advice = rbal.advise(*gaussian(60, 300, 10, 0.6), **{**FIXED, "kernel": "best"})
     assert (advice.kernel, advice.gamma) == ("linear", None)
     assert advice.whole
     fixed = rbal.advise(*gaussian(60, 300, 10, 0.6), **FIXED)
@@ -260,7 +261,7 @@ def test_some_rows_tell_of_all(monkeypatch):
     """An RBF machine that was trained on 2,400 rows, predicted from 600 of them."""
     X, y = rings(3800, seed=3)
     monkeypatch.setattr(_machines, "MOST_ROWS", 600)
-    advice = rbal.advise(X, y, kernel="rbf", **FIXED)
+    advice = rbal.advise(X, y, **{**FIXED, "kernel": "rbf"})
     assert any(re.search(rf"on 6\d\d of {len(y):,} rows", note) for note in advice.notes)
     fresh, truth = rings(8000, seed=4)
     svc = advice.pipeline(0).fit(X, y)
@@ -373,7 +374,7 @@ def test_twice_the_columns_are_those_of_a_wider_table():
 
 
 def test_columns_of_a_curved_kernel_are_not_counted():
-    curve = rbal.advise(*gaussian(30, 120, 8, 0.8), **{**QUICK, "draws": 2}, C=1.0, kernel="rbf").curve_of_data
+    curve = rbal.advise(*gaussian(30, 120, 8, 0.8), **{**FIXED, "draws": 2, "kernel": "rbf"}).curve_of_data
     assert set(curve["kind"]) == {"positives", "negatives"}
 
 
@@ -449,12 +450,42 @@ def test_weights_and_names_reach_the_classifier():
         assert list(model.feature_names_in_) == list(frame.columns)
 
 
-def test_probabilities_of_a_kernel_are_refused():
-    advice = rbal.advise(*rings(300), kernel="rbf", **FIXED)
-    with pytest.raises(ValueError, match="probabilities must be False for an RBF kernel"):
-        advice.pipeline(probabilities=True)
+def test_probabilities_of_a_kernel():
+    (X, y), (new, truth) = rings(600), rings(4000, seed=1)
+    advice = rbal.advise(X, y, **{**FIXED, "kernel": "rbf"})
+    model = advice.pipeline(random_state=0, probabilities=True).fit(X, y)
+    chance = model.predict_proba(new)[:, 1]
+    assert abs(chance.mean() - truth.mean()) < 0.05
+    assert log_loss(truth, chance) < 0.75 * log_loss(truth, np.full(len(truth), truth.mean()))
+    plain = advice.pipeline(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(new), plain.predict(new))  # the labels stay those of the machine
+    # another share is a shift of the log-odds; and it does not matter which label comes first
+    rare = advice.pipeline(random_state=0, probabilities=True, share=0.01).fit(X, y).predict_proba(new)[:, 1]
+    own = y.mean()
+    np.testing.assert_allclose(logit(rare) - logit(chance), logit(0.01) - logit(own), atol=1e-9)
+    turned = rbal.advise(X, np.where(y, "a", "b"), positive="a", **{**FIXED, "kernel": "rbf"})
+    again = turned.pipeline(random_state=0, probabilities=True, share=0.01).fit(X, np.where(y, "a", "b"))
+    np.testing.assert_allclose(again.predict_proba(new)[:, 0], rare, atol=5e-3)  # of SVC
+    advice.best = ("as is", "trained")
+    plain, weighed = (
+        advice.pipeline(random_state=0, probabilities=True).fit(X, y, sample_weight=weight).predict_proba(new)[:, 1]
+        for weight in (None, np.where(y, 1.0, 3.0))
+    )
+    assert weighed.mean() < plain.mean()
+
+
+def test_a_share_goes_with_probabilities():
+    advice = rbal.advise(*rings(300), **{**FIXED, "kernel": "rbf"})
     with pytest.raises(ValueError, match="share goes with probabilities=True"):
         advice.pipeline(share=0.5)
+    with pytest.raises(ValueError, match="share must"):
+        advice.pipeline(probabilities=True, share=1.5)
+
+
+def test_kernels_are_open_by_default_to_the_hinge_alone():
+    X, y = rings(300)
+    assert rbal.advise(X, y, C=1.0, draws=2).kernel == "rbf"
+    assert rbal.advise(X, y, C=1.0, draws=2, loss="logistic").kernel == "linear"
 
 
 # ---- how it is told

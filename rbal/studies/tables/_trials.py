@@ -107,7 +107,7 @@ def measured(rng, table, minority, repeat, fold):
 def foreseen(rng, table, minority, repeat, fold):
     """Return what rbal.advise predicts from the training part of one fold, and measure the mixtures that it names."""
     (X, y), test = fold_of(table, repeat, fold, minority)
-    first = {"moments": "pooled", "train": "none"}  # as in the first edition of the study
+    first = {"kernel": "linear", "moments": "pooled", "train": "none"}  # as in the first edition of the study
     advice = advise(X, y, C=C, loss="hinge", draws=DRAWS, level=LEVEL, random_state=_dice(rng), progress=False, **first)
     out = {}
     for row in ROWS:
