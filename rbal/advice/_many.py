@@ -13,18 +13,24 @@ from ._many_predict import (
     DRAWS,
     SCANNED,
     ManySetting,
+    NotSolved,
     candidates,
     chosen,
     classes_of,
     every,
     intervals,
     solved,
+    spread,
     table_of,
 )
 from ._many_predict import recommended as simplest
 
 OFF = 0.03  # macro recall that a check may miss by
 FEW, MANY = 30, 100  # rows of the smallest class below which confidence is low, and from which it is high
+SPREAD = (
+    "A column that does not vary in some class tells it from the others, by these rows for sure: every column is taken "
+    "to vary in every class as one row more could show."
+)
 MOST = 40  # classes whose machines are solved together: pairs of machines and classes grow as its third power
 
 
@@ -165,7 +171,13 @@ def advise_many(
     setting = _setting(data, wanted, C, loss)
     mixture, counts = classes_of(data.X, data.y)
     quiet = mixture.debiased(counts)
-    rows = chosen(every(quiet, setting))
+    try:
+        found = every(quiet, setting)
+    except NotSolved:
+        mixture, notes = spread(mixture, counts), [*notes, SPREAD]
+        quiet = mixture.debiased(counts)
+        found = every(quiet, setting)
+    rows = chosen(found)
     best = simplest(rows)
     error = model_error(min(data.sizes)) if error is None else error
     most = DRAWS if len(data.classes) <= SCANNED else DRAWS // 2

@@ -94,6 +94,22 @@ def classes_of(X, y):
     return Mixture.gaussian(means, cov, np.arange(len(counts))), counts
 
 
+class NotSolved(ValueError):
+    """No saddle point of any C converged."""
+
+
+def spread(mixture, counts):
+    """Return a mixture in whose classes every column varies: as much as one row from anywhere would make it.
+
+    Where a column is constant in a class, and of another value in the others, scores of no spread separate them and the
+    equations have no solution at finite log q. What n rows do not show may still be there in one of n.
+    """
+    covs = np.broadcast_to(_covariances(mixture), (len(counts), *mixture.covariance(0).shape))
+    apart = mixture.means - np.average(mixture.means, axis=0, weights=counts)
+    every_row = np.average(np.diagonal(covs, axis1=1, axis2=2) + apart**2, axis=0, weights=counts)
+    return Mixture.gaussian(mixture.means, covs + np.diag(every_row) / counts[:, None, None], mixture.labels)
+
+
 def rescaled(mixture, u):
     """Return a mixture whose centres are exp(u) times as far from their mean."""
     if u == 0.0:
@@ -200,7 +216,7 @@ def every(mixture, setting):
     weighted = next(name for name, remedy in REMEDIES.items() if remedy.class_weight)
     found = scanned(mixture, setting, weighted)
     if not found:
-        raise ValueError(f"no saddle point converged at C={list(setting.C)} and loss={setting.loss!r}: try another C")
+        raise NotSolved(f"no saddle point converged at C={list(setting.C)} and loss={setting.loss!r}: try another C")
     C = chosen(found)[weighted, "trained"].C
     for name, remedy in REMEDIES.items():
         if remedy.searched:

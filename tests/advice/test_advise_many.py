@@ -34,6 +34,21 @@ def advice():
 # ---- predictions
 
 
+def test_a_column_that_marks_a_class():
+    """No spread at all along a column that tells one class from the others: the equations have no solution there."""
+
+    def marked(seed):
+        X, y, _ = rows((120, 90, 60), D=6, far=1.5, seed=seed)
+        return np.c_[X, y == "c"].astype(float), y
+
+    (X, y), (new, truth) = marked(0), marked(1)
+    advice = rbal.advise(X, y, C=1.0, draws=2, train="none")
+    assert any("does not vary in some class" in note for note in advice.notes)
+    answers = OneVsRestClassifier(SVC(kernel="linear", class_weight="balanced")).fit(X, y).predict(new)
+    found = np.mean([np.mean(answers[truth == label] == label) for label in "abc"])
+    assert advice.table.loc[("class weights", "trained"), "predicted"] == pytest.approx(found, abs=0.05)
+
+
 @pytest.mark.slow
 def test_predicted_from_rows_is_what_training_gives():
     """Means over eight samples: predictions from each, and machines trained on each and judged by the true classes."""
