@@ -20,6 +20,7 @@ from rbal.strategies import REMEDIES, Remedy
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = rbal.Moments.ising(m=0.4, delta=1.0, L=20)
 QUICK = {
+    "kernel": "linear",
     "C": 1.0,
     "moments": "pooled",
     "train": "none",
@@ -188,7 +189,7 @@ def test_a_remedy_is_known_to_the_advice(remedy, table):
 
 def test_a_remedy_is_known_to_the_pipeline(remedy, table):
     X, y = table
-    advice = rbal.advise(X, y, draws=4, C=1.0, moments="pooled", train="none")
+    advice = rbal.advise(X, y, draws=4, C=1.0, kernel="linear", moments="pooled", train="none")
     advice.best = (remedy.name, "trained")
     pipeline = advice.pipeline(0).fit(X, y)
     if remedy.samples:

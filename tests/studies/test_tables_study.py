@@ -236,7 +236,7 @@ def test_intervals_for_several_errors_hold_those_of_advice():
     found = tables.widened(np.random.default_rng(0), **cell)
     (X, y), _ = _trials.fold_of("wine 1", 0, 0, tables.SCARCE)
     dice = _trials._dice(np.random.default_rng(0))
-    first = {"C": 1.0, "moments": "pooled", "train": "none"}
+    first = {"C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}
     said = rbal.advise(X, y, draws=_trials.DRAWS, model_error=_trials.ERRORS[2], random_state=dice, **first).table
     for row in _trials.PLACES:
         label = _trials.label_of(*row)

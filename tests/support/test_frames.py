@@ -19,7 +19,7 @@ pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
 
 ROOT = Path(__file__).parents[2]
-QUICK = {"draws": 4, "C": 1.0, "moments": "pooled", "train": "none"}
+QUICK = {"draws": 4, "C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}
 
 
 def table(n=200, seed=0):

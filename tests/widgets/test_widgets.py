@@ -656,7 +656,7 @@ def table():
     return frame.assign(sick=np.where(y > 0, "yes", "no"))
 
 
-FIRST = {"moments": "pooled", "train": "none"}  # what the explorer asks for
+FIRST = {"kernel": "linear", "moments": "pooled", "train": "none"}  # what the explorer asks for
 
 
 def same_advice(ui, want):
