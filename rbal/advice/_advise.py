@@ -63,7 +63,8 @@ def advise(
         A linear classifier; an SVM with an RBF kernel, whose gamma is the best of some around "scale"; or, by default,
         whichever is predicted to be better: the linear one, unless the other is ahead by more than 0.02, the error of
         predictions on real tables, also after both were trained a little. The RBF kernel goes with two classes and
-        ``loss="hinge"``, and is judged on 1,500 rows if there are more, which a note says.
+        ``loss="hinge"``; it is judged on 1,500 rows if there are more, which a note says, and of itself it is left out
+        with more than 10,000.
     moments : {"auto", "width", "pooled"}
         Whether both classes have one covariance up to a factor, the width of each class along the weights, which even
         few rows tell; or one for both, "pooled". With "auto", the default, these are widths, unless a class has fewer

@@ -237,7 +237,8 @@ def _settled_machines(data, setting, wanted, random_state):
 
     if wanted.kernel in ("linear", "best"):
         yield _settled(machines.linear(data), setting, wanted)
-    if wanted.kernel == "linear":
+    large = data.n_pos + data.n_neg > machines.MOST_TRAINED
+    if wanted.kernel == "linear" or (wanted.kernel == "best" and large):
         return
     machine = machines.rbf(data, random_state)
     near = [_settled(machine(width), setting, wanted) for width in machines.WIDTHS]

@@ -105,7 +105,7 @@ def _fields(data, seen, wanted, how, random_state):
     return {
         "table": table, "best": best, "metric": setting.metric,
         "mixing": mixing, "mixing_low": low, "mixing_high": high,
-        "notes": [*data.notes, *_of_machine(data, machine), *grave, *light],
+        "notes": [*data.notes, *_of_machine(data, machine, wanted), *grave, *light],
         "confidence": _confidence(data, setting, table, grave, best if found else None), "curve": curve,
         "data": data, "setting": setting,
         "moments": moments, "level": how.level, "candidates": candidates, "nothing": nothing, "drawn": apart,
@@ -191,9 +191,16 @@ def _widened(interval, at, moments, setting, level):
     return np.stack([low, high])
 
 
-def _of_machine(data, machine):
-    """Return a sentence on the rows that the moments are of, where these are not all."""
+def _of_machine(data, machine, wanted):
+    """Return a sentence on a kernel that was left out, or on the rows that the moments are of, if not of all."""
+    from ._machines import MOST_TRAINED
+
     n = data.n_pos + data.n_neg
+    if wanted.kernel == "best" and n > MOST_TRAINED:
+        return [
+            f"With more than {MOST_TRAINED:,} rows an RBF kernel is slow to train, and was left out: "
+            "kernel='rbf' asks for it."
+        ]
     if machine.rows == n:
         return []
     return [

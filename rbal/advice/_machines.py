@@ -9,6 +9,7 @@ from ._choice import Machine
 from ._pipeline import coding
 
 MOST_ROWS = 1_500  # of a Gram matrix, whose eigenvalues take a second: a larger table is sampled down
+MOST_TRAINED = 10_000  # rows of a table for which an RBF kernel is recommended unasked: its training takes their square
 FEWEST = 200  # rows of each class that sampling down keeps, if there are so many
 WIDTHS = (1.0, 0.25, 4.0)  # of the RBF kernel, in units of gamma="scale"
 FURTHER = (1 / 16, 16.0)  # beyond the second and the third of them

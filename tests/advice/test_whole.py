@@ -482,10 +482,15 @@ def test_a_share_goes_with_probabilities():
         advice.pipeline(probabilities=True, share=1.5)
 
 
-def test_kernels_are_open_by_default_to_the_hinge_alone():
+def test_kernels_are_open_by_default_to_the_hinge_alone(monkeypatch):
     X, y = rings(300)
     assert rbal.advise(X, y, C=1.0, draws=2).kernel == "rbf"
     assert rbal.advise(X, y, C=1.0, draws=2, loss="logistic").kernel == "linear"
+    # and not where its training would take hours
+    monkeypatch.setattr(_machines, "MOST_TRAINED", 100)
+    large = rbal.advise(X, y, C=1.0, draws=2)
+    assert large.kernel == "linear"
+    assert any("more than 100 rows an RBF kernel is slow to train" in note for note in large.notes)
 
 
 # ---- how it is told
