@@ -18,6 +18,10 @@ BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell fi
 # Compiled kernels stay out of rbal/; rbal/_support/jit.py sees to it that none is older than its sources.
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba
 
+# Packages are installed uncompiled, and Python keeps what it compiles of them when a process first imports it. Where it is told
+# to keep nothing, every process would compile all of it again, seconds each.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Each worker takes its half of the tests in one piece, and then from the other's: what the tests of a file share, and the
 # compiled functions that they load, are made by one worker and not by both.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal

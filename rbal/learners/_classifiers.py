@@ -89,7 +89,7 @@ class _LinearClassifier(ClassifierMixin, BaseEstimator):
             return (X if small else squarable("X", X, getattr(self, "feature_names_in_", None))) / np.sqrt(L)
         Q = positive_int("n_states", self.n_states)
         one_hot_room("n_states", len(X), L, Q)
-        return (helmert(Q).T / np.sqrt(L))[states("X", X, Q)].reshape(len(X), -1)
+        return (helmert(Q).T / np.sqrt(L)).take(states("X", X, Q), axis=0).reshape(len(X), -1)
 
     def _decode(self, J):
         return J if self.n_states is None else J.reshape(self.n_features_in_, -1) @ helmert(self.n_states)

@@ -30,10 +30,12 @@ RELAXED = f32(1.6)  # over-relaxation
 LABEL, MARGIN, LOSS = range(
     3
 )  # rows of what is known of the samples, (3, n): the last is how far the loss moves a margin
-SPLIT, DUAL = range(2)  # rows of what changes, (2, n): split margins and their dual variables
+# Rows of what changes, (3, n): split margins; their dual variables; and what the weights are to fit
+SPLIT, DUAL, TARGET = range(3)
 PULL, WEIGHTS, CHANGE = range(3)  # rows of vectors (3, D): right side h of the weight step, its solution a, and -da/dμ
-# norm of the weights, column that no sample changes (-1: none), mean score that weights are to fit, bias, samples short
-RADIUS, SLACK, MIDDLE, BIAS, SHORT = range(5)
+# norm of the weights, column that no sample changes (-1: none), mean score that weights are to fit, bias, samples that
+# are short of their margins, and samples in all
+RADIUS, SLACK, MIDDLE, BIAS, SHORT, COUNT = range(6)
 
 
 def split(samples, radius, J, b):
@@ -47,7 +49,7 @@ def split(samples, radius, J, b):
         before = on
         state.factorise()
         state.run(BLOCK)
-        on = state.table[SPLIT] == state.known[MARGIN]
+        on = (state.table[SPLIT] == state.known[MARGIN])[: len(on)]
         if not state.numbers[SHORT]:
             break
         # What is left costs the descent one step a sample. After one block it may not have begun to show.
@@ -60,25 +62,29 @@ def split(samples, radius, J, b):
 
 
 class Splitting:
-    """The state of a splitting, for weights of norm ``radius``; it starts at weights J (D,) and bias b."""
+    """The state of a splitting, for weights of norm ``radius``; it starts at weights J (D,) and bias b.
+
+    Samples come in fours; what is missing of the last four is zero, and neither pulls nor counts.
+    """
 
     def __init__(self, samples, radius, J, b):
         X, y, pulls, kappa = samples
         self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
-        self.Z = np.subtract(X, self.mean, out=np.empty(X.shape, f32), casting="same_kind")
+        n, rows = len(X), 4 * -(-len(X) // 4)
+        self.Z, self.known, self.table = (np.zeros(shape, f32) for shape in ((rows, len(J)), (3, rows), (3, rows)))
+        np.subtract(X, self.mean, out=self.Z[:n], casting="same_kind")
         self.gram, self.upper = self.Z.T @ self.Z, None
         # Large problems count as convex as long as the shift, which becomes the multiplier, stays well above zero.
         self.convex = len(J) >= LARGE
         spread = np.diag(self.gram).astype(float)
         self.least = LEAST * max(spread.mean(), 1e-300)
         slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
-        self.known = np.stack([y, kappa, c / c.mean()]).astype(f32)
-        self.table = np.zeros((2, len(y)), f32)
-        self.table[SPLIT] = np.maximum(y * (X @ J - b), kappa)
+        self.known[:, :n] = y, kappa, c / c.mean()
+        self.table[SPLIT, :n] = np.maximum(y * (X @ J - b), kappa)
         target = self.known[LABEL] * self.table[SPLIT]
         self.vectors, self.factor = np.zeros((3, len(J)), f32), None
         self.vectors[PULL] = target @ self.Z
-        self.numbers = np.array([radius, slack, target.mean(dtype=float), 0.0, 1.0])
+        self.numbers = np.array([radius, slack, target.sum(dtype=float) / n, 0.0, 1.0, n])
 
     def weights(self):
         """Return weights (D,) and bias."""
@@ -168,26 +174,32 @@ class Splitting:
 
 @jit
 def splitting(Z, known, table, vectors, factor, numbers, steps):
-    """Make steps of ADMM in place: weights fit the split margins, which then lower the loss."""
-    h, a = vectors[PULL], vectors[WEIGHTS]
+    """Make steps of ADMM in place: weights fit the split margins, which then lower the loss.
+
+    Four samples at a time: the pull is then read and written once for four.
+    """
+    h, a, targets = vectors[PULL], vectors[WEIGHTS], table[TARGET]
     for _ in range(steps):
         fit_weights(vectors, factor, numbers)
         bias, short, total = f32(-numbers[MIDDLE]), 0, 0.0
         scale(h, f32(0.0))
-        for i in range(Z.shape[0]):
-            row, score = Z[i], f32(0.0)
-            for j in range(row.shape[0]):
-                score += row[j] * a[j]
-            margin = known[LABEL, i] * (score - bias)
-            moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, i] + table[DUAL, i]
-            u = max(moved, min(moved + known[LOSS, i], known[MARGIN, i]))
-            table[SPLIT, i], table[DUAL, i] = u, moved - u
-            short += margin < known[MARGIN, i]
-            target = known[LABEL, i] * (u - table[DUAL, i])
-            total += target
-            for j in range(row.shape[0]):
-                h[j] += target * row[j]
-        numbers[BIAS], numbers[SHORT], numbers[MIDDLE] = -numbers[MIDDLE], short, total / Z.shape[0]
+        for i in range(0, Z.shape[0], 4):
+            for k in range(i, i + 4):
+                row, score = Z[k], f32(0.0)
+                for j in range(row.shape[0]):
+                    score += row[j] * a[j]
+                margin = known[LABEL, k] * (score - bias)
+                moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, k] + table[DUAL, k]
+                new = max(moved, min(moved + known[LOSS, k], known[MARGIN, k]))
+                table[SPLIT, k], table[DUAL, k] = new, moved - new
+                short += margin < known[MARGIN, k]
+                targets[k] = known[LABEL, k] * (new - table[DUAL, k])
+                total += targets[k]
+            one, two, three, four = Z[i], Z[i + 1], Z[i + 2], Z[i + 3]
+            s, t, u, v = targets[i], targets[i + 1], targets[i + 2], targets[i + 3]
+            for j in range(h.shape[0]):
+                h[j] += (s * one[j] + t * two[j]) + (u * three[j] + v * four[j])
+        numbers[BIAS], numbers[SHORT], numbers[MIDDLE] = -numbers[MIDDLE], short, total / numbers[COUNT]
 
 
 @jit

@@ -127,20 +127,22 @@ def test_pulls_on_a_face_balance_the_rest(held):
 
 
 def test_splitting_against_its_twin():
-    rng = np.random.default_rng(12)
-    y, c = np.repeat([1.0, -1.0], [12, 28]), rng.random(40) + 0.5
-    X = rng.normal(size=(40, 5)) + 0.2 * y[:, None]
-    kappa, J = np.full(40, 0.8), rng.normal(size=5)
+    rng, n = np.random.default_rng(12), 41  # one more than a multiple of four, as samples are taken
+    y, c = np.repeat([1.0, -1.0], [12, n - 12]), rng.random(n) + 0.5
+    X = rng.normal(size=(n, 5)) + 0.2 * y[:, None]
+    kappa, J = np.full(n, 0.8), rng.normal(size=5)
     J *= 2.0 / np.linalg.norm(J)
     state = Splitting(faces.Samples(X, y, c * y, kappa), 2.0, J, 0.1)
-    expected = naive.admm(X, y, c, kappa, 2.0, np.maximum(y * (X @ J - 0.1), kappa), np.zeros(40), 4)
+    expected = naive.admm(X, y, c, kappa, 2.0, np.maximum(y * (X @ J - 0.1), kappa), np.zeros(n), 4)
     for _ in range(4):
         state.factorise(1e-7, rough=0.0)
         state.run(1)
-    for ours, twin in zip((*state.weights(), *state.table), expected, strict=True):
+    changed = state.table[[splitting.SPLIT, splitting.DUAL]]
+    for ours, twin in zip((*state.weights(), *changed[:, :n]), expected, strict=True):
         np.testing.assert_allclose(ours, twin, atol=2e-5)  # single precision
-    on = state.table[splitting.SPLIT] == state.known[splitting.MARGIN]
-    assert 0 < np.sum(on) < 40
+    assert not changed[:, n:].any()
+    on = changed[0, :n] == state.known[splitting.MARGIN, :n]
+    assert 0 < np.sum(on) < n
 
 
 @pytest.mark.parametrize("column", [None, 3], ids=["all vary", "one does not"])
