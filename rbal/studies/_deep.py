@@ -2,7 +2,8 @@
 
 ``networks`` fine-tunes ResNet-50, imbalanced and balanced, for several seeds. ``features`` computes what the frozen
 network, and a small one that is trained from scratch, make of all images. ``heads`` trains heads on those features:
-with every remedy for imbalance, and against the share of positives. The defaults are what most of the chapter shows;
+with every remedy for imbalance, and against the share of positives. ``frozen`` trains a linear head on the very images
+of each network, and tests it on the same ones. The defaults are what most of the chapter shows;
 ``--paper`` is the setting of the paper, for a machine with a graphics card, or with fewer ``--epochs``.
 
 How it runs: ``make deep``, hours; it needs PyTorch.
@@ -32,7 +33,8 @@ from ._stored import RESULTS, WORK, write
 
 MIXINGS = {"undersampling": 0.0, "mixed": 0.5, "oversampling": 1.0}
 REMEDIES = ("as is", *MIXINGS, "class weights")
-NETWORKS = ("as is", "balanced", *MIXINGS, "class weights")  # in order of training
+BOTH = ("as is", "balanced")
+NETWORKS = (*BOTH, *MIXINGS, "class weights")  # in order of training
 TEST = 500  # images of each class on which the networks are tested
 RIDGE = 0.1  # ridge of the linear heads
 TOTALS, SHARES = (400, 1100), (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)  # sizes and shares of positives, linear heads
@@ -68,9 +70,9 @@ PAPER = {"negatives": 25_000, "epochs": 100, "lr": 1e-5, "preprocess": 0, "seeds
 class Study:
     """Data, settings and folders of one run."""
 
-    def __init__(self, data, settings, work, out, build=deep.load_resnet50, strategies=NETWORKS):
+    def __init__(self, data, settings, work, out, build=deep.load_resnet50, strategies=NETWORKS, frozen=None):
         self.settings, self.work, self.out = settings, Path(work), Path(out)
-        self.build, self.strategies = build, strategies
+        self.build, self.strategies, self.frozen = build, strategies, frozen or build
         self.pos, self.neg, test = (rows.reshape(-1, *data.shape) for rows in (data.X_pos, data.X_neg, data.X_test))
         half = len(test) // 2
         self.test_pos, self.test_neg = test[:half], test[half:]
@@ -81,11 +83,9 @@ class Study:
         rng, s = np.random.default_rng([14, seed]), self.settings
         pos, neg = (rng.choice(len(part), s.negatives, replace=False) for part in (self.pos, self.neg))
         n_neg = min(round(s.held_out * s.negatives), len(self.test_neg) - TEST)
-        apart = [TEST + rng.choice(half - TEST, n, replace=False) for half, n in self._apart(n_neg)]
+        sizes = (len(self.test_pos), max(1, round(s.ratio * n_neg))), (len(self.test_neg), n_neg)
+        apart = [TEST + rng.choice(half - TEST, n, replace=False) for half, n in sizes]
         return pos, neg, apart
-
-    def _apart(self, n_neg):
-        return (len(self.test_pos), max(1, round(self.settings.ratio * n_neg))), (len(self.test_neg), n_neg)
 
     def training_set(self, seed, strategy):
         """Return the rows of positives and negatives, with repetitions, and the weights of the two classes."""
@@ -160,20 +160,10 @@ def fine_tune(study, strategy, seed, checkpoint):
     test = np.concatenate([study.test_pos[:TEST], study.test_neg[:TEST]]), np.repeat([1, -1], TEST)
     model = deep.Classifier(study.build(), seed=seed)
     X, y = np.concatenate([study.pos[pos], study.neg[neg]]), np.repeat([1, -1], [len(pos), len(neg)])
-    history = deep.train(
-        model,
-        X,
-        y,
-        epochs=s.epochs if strategy == "balanced" else study.epochs(len(y), s.epochs),
-        batch_size=s.batch_size,
-        lr=s.lr,
-        decay=s.decay,
-        weight_pos=weight_pos,
-        weight_neg=weight_neg,
-        validation={"test": test},
-        checkpoint=checkpoint,
-        seed=seed,
-    )
+    epochs = s.epochs if strategy == "balanced" else study.epochs(len(y), s.epochs)
+    options = {"batch_size": s.batch_size, "lr": s.lr, "decay": s.decay, "seed": seed}
+    options |= {"weight_pos": weight_pos, "weight_neg": weight_neg, "checkpoint": checkpoint}
+    history = deep.train(model, X, y, epochs=epochs, validation={"test": test}, **options)
     apart = np.concatenate([study.test_pos[apart_pos], study.test_neg[apart_neg]])
     arrays = {
         "test": deep.predict(model, test[0]).astype(np.float32),
@@ -186,7 +176,7 @@ def fine_tune(study, strategy, seed, checkpoint):
 
 def collect(study, rows, scores):
     """Store the results of all networks so far: histories, scores, metrics at both thresholds, principal components."""
-    study.table("epochs.csv", pd.concat(rows).pipe(first, ["strategy", "seed"]))
+    study.table("epochs.csv", pd.concat(rows).set_index(["strategy", "seed"]).reset_index())
     finals, kept, y = [], {}, np.repeat([1, -1], TEST)
     for name in dict.fromkeys(key.rpartition("/")[0] for key in scores):
         strategy, seed = name.split("/")
@@ -208,11 +198,6 @@ def components(X, n):
     """Return the first n principal components of rows X (N, D), as (N, n)."""
     _, vectors = np.linalg.eigh(np.cov(X, rowvar=False))
     return (X - X.mean(axis=0)) @ vectors[:, ::-1][:, :n]
-
-
-def first(frame, names):
-    """Return the same table with some columns in front."""
-    return frame[[*names, *(name for name in frame if name not in names)]]
 
 
 # ---- features
@@ -358,7 +343,28 @@ def remedied_head(rng, bench, strategy, head, draw):
     return {**rates, "moved": moved["ba"]}
 
 
-PARTS = {"networks": networks, "features": features, "heads": heads}
+# ---- frozen features against fine-tuning
+
+
+def frozen(study):
+    """Train a linear head on frozen features of the images of each network; store its scores of the test images."""
+    sets = {
+        f"{name}/{seed}": study.training_set(seed, name)[:2] for seed in range(study.settings.seeds) for name in BOTH
+    }
+    rows = [np.unique(np.concatenate(part)) for part in zip(*sets.values(), strict=True)]
+    parts = [study.pos[rows[0]], study.neg[rows[1]], study.test_pos[:TEST], study.test_neg[:TEST]]
+    table = deep.extract(study.frozen(), np.concatenate(parts), study.work / "frozen.npy")
+    pos, neg, test = np.split(table, np.cumsum([len(part) for part in parts])[:2])
+    kept = {}
+    for name, (some_pos, some_neg) in sets.items():
+        X = np.concatenate([pos[np.searchsorted(rows[0], some_pos)], neg[np.searchsorted(rows[1], some_neg)]])
+        head = logistic(X.astype(float), np.repeat([1, -1], [len(some_pos), len(some_neg)]))
+        kept[f"{name}/scores"] = head.decision_function(test.astype(float)).astype(np.float16)
+    study.store("frozen.npz", kept)
+    study.about()
+
+
+PARTS = {"networks": networks, "features": features, "heads": heads, "frozen": frozen}
 
 
 OPTIONS = {
@@ -386,7 +392,7 @@ def run(
     settings = Settings(**{**(PAPER if paper else {}), **settings})
     build = partial(deep.load_resnet50, preprocess=bool(settings.preprocess))
     data, folder = images.load_cifar10(n_test=10_000), "paper" if paper else ""
-    study = Study(data, settings, work / folder, out / "deep" / folder, build, strategies)
+    study = Study(data, settings, work / folder, out / "deep" / folder, build, strategies, frozen=deep.load_resnet50)
     for part in parts:
         with threadpool_limits(threads):
             PARTS[part](study)

@@ -72,6 +72,9 @@ def test_study_runs_and_does_nothing_twice(tmp_path, monkeypatch, capsys):
         assert rows["pos"].shape == (50, 8)
         assert rows["test_neg"].shape == (10, 8)
         assert np.abs(rows["pos"]).max() <= 127
+    with np.load(study.out / "frozen.npz") as heads:
+        assert set(heads) == {f"{name}/{seed}/scores" for name in ("as is", "balanced") for seed in (0, 1)}
+        assert deep.evaluate(heads["balanced/0/scores"], y)["auc"] > 0.9  # redder images are easily told
     assert len(pd.read_csv(study.out / "remedies.csv")) == 6 * 2 * 2
     assert len(pd.read_csv(study.out / "cnn-heads.csv")) == 2 * 2
     assert json.loads((study.out / "about.json").read_text())["settings"]["negatives"] == 40
