@@ -105,7 +105,7 @@ def _fields(data, seen, wanted, how, random_state):
     return {
         "table": table, "best": best, "metric": setting.metric,
         "mixing": mixing, "mixing_low": low, "mixing_high": high,
-        "notes": [*data.notes, *_of_machine(data, machine, wanted), *grave, *light],
+        "notes": [*data.notes, *_of_machine(data, machine, wanted, how.train), *grave, *light],
         "confidence": _confidence(data, setting, table, grave, best if found else None), "curve": curve,
         "data": data, "setting": setting,
         "moments": moments, "level": how.level, "candidates": candidates, "nothing": nothing, "drawn": apart,
@@ -191,8 +191,8 @@ def _widened(interval, at, moments, setting, level):
     return np.stack([low, high])
 
 
-def _of_machine(data, machine, wanted):
-    """Return a sentence on a kernel that was left out, or on the rows that the moments are of, if not of all."""
+def _of_machine(data, machine, wanted, train):
+    """Return sentences on a kernel that was left out or chosen, and on the rows that it was judged by, if not all."""
     from ._machines import MOST_TRAINED
 
     n = data.n_pos + data.n_neg
@@ -201,12 +201,19 @@ def _of_machine(data, machine, wanted):
             f"With more than {MOST_TRAINED:,} rows an RBF kernel is slow to train, and was left out: "
             "kernel='rbf' asks for it."
         ]
-    if machine.rows == n:
-        return []
-    return [
-        f"The RBF kernel was judged on {machine.rows:,} of {n:,} rows, drawn at random: class sizes are those of the "
-        "table, the statistics of the classes those of the sample."
-    ]
+    told = []
+    if machine.rows != n:
+        told.append(
+            f"The RBF kernel was judged on {machine.rows:,} of {n:,} rows, drawn at random: class sizes are those of "
+            "the table, the statistics of the classes those of the sample."
+        )
+    if wanted.kernel == "best" and machine.kernel != "linear" and train != "check":
+        # measured on the tables that judge: chapter your_data, "Predicted and measured"
+        told.append(
+            "Where an RBF machine was recommended on the tables that judged this advice, its balanced accuracy came "
+            "out 0.015 lower than predicted on average, and 0.04 lower with 25 positives; train='check' measures it."
+        )
+    return told
 
 
 def model_error(rows, wide=False):
