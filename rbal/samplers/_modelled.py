@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import validate_data
 
 from .._support.frames import NativeFrames, as_pandas, labels_of
+from .._support.links import Linked
 from .._support.validation import unmasked
 from . import _columns, _likelihood
 
@@ -35,7 +36,7 @@ class ClassReport:
     generated_scores: np.ndarray = field(default=None, repr=False)  # of all that were generated
 
 
-class ModelSampler(NativeFrames, BaseSampler):
+class ModelSampler(Linked, NativeFrames, BaseSampler):
     """Samplers that model a class by a Boltzmann machine on the states of a table."""
 
     _parameter_constraints = {  # noqa: RUF012

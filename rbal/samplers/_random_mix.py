@@ -11,11 +11,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
 from .._support.frames import NativeFrames, as_pandas, labels_of
+from .._support.links import Linked
 from .._support.validation import unmasked
 from ._sizes import STRATEGIES, sizes_after
 
 
-class RandomMixSampler(NativeFrames, BaseSampler):
+class RandomMixSampler(Linked, NativeFrames, BaseSampler):
     """Balance classes by a mixture of random under- and oversampling.
 
     Every class ends with n = round(n_min + mixing (n_max - n_min)) samples. A larger class loses samples at random,
