@@ -128,7 +128,7 @@ def advise(
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["ill", "well"], [60, 940])
     >>> X = rng.normal(size=(1000, 40)) + 0.4 * (y == "ill")[:, None]
-    >>> advice = advise(X, y, C=1.0, moments="pooled", train="none")
+    >>> advice = advise(X, y, C=1.0, kernel="linear", moments="pooled", train="none")
     >>> advice.best
     ('class weights', 'moved')
     >>> advice.table["predicted"].unstack(sort=False).round(2)
