@@ -19,6 +19,7 @@ CONTRAST = 4.5  # of a colour with the dark ground, at least
 PHONE = "(max-width: 720px)"  # pages that get the narrow version
 KEY_NUMBERS = "tag_nbval-check-output"
 CLOSING = re.compile(r"[,.;:!?)\]’”%…]+")
+OPENING = re.compile(r"[(\[‘“]+$")
 
 
 def luminance(rgb):
@@ -168,7 +169,7 @@ class HideKeyNumbers(SphinxPostTransform):
 
 
 class TiePunctuation(SphinxPostTransform):
-    """Keep what closes a phrase on the line of the formula before it."""
+    """Keep what closes a phrase on the line of the formula before it, and what opens it on that of the one after."""
 
     default_priority = 785
     formats = ("html",)
@@ -176,14 +177,21 @@ class TiePunctuation(SphinxPostTransform):
     def run(self, **kwargs):
         """Visit each formula within a line."""
         for formula in list(self.document.findall(nodes.math)):
-            after = formula.next_node(descend=False, siblings=True)
-            found = CLOSING.match(after.astext()) if isinstance(after, nodes.Text) else None
-            if found:
-                parent, rest = formula.parent, after.astext()[found.end() :]
+            parent = formula.parent
+            at = parent.index(formula)
+            before, after = parent[at - 1] if at else None, formula.next_node(descend=False, siblings=True)
+            opening = OPENING.search(before.astext()) if isinstance(before, nodes.Text) else None
+            closing = CLOSING.match(after.astext()) if isinstance(after, nodes.Text) else None
+            if opening or closing:
                 tied = nodes.inline(classes=["rbal-tied"])
-                parent.replace(after, nodes.Text(rest))
                 parent.replace(formula, tied)
-                tied += [formula, nodes.Text(found[0])]
+                if opening:
+                    parent.replace(before, nodes.Text(before.astext()[: opening.start()]))
+                    tied += nodes.Text(opening[0])
+                tied += formula
+                if closing:
+                    parent.replace(after, nodes.Text(after.astext()[closing.end() :]))
+                    tied += nodes.Text(closing[0])
 
 
 def setup(app):

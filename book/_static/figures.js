@@ -53,7 +53,7 @@ function frame(still) {
 
 const STILLS = ".bd-article :is(.cell_output figure img:not(.rbal-img), img[src$='architecture.svg'])";
 const WIDE = `.bd-article :is(mjx-container[display='true'], mjx-container.rbal-wide, .rbal-still,
-  .pst-scrollable-table-container)`;
+  .pst-scrollable-table-container, .output.text_html:has(table.dataframe))`;
 
 function markEdges(node) {
   const hidden = node.scrollWidth - node.clientWidth;

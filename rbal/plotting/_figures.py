@@ -104,7 +104,7 @@ def _keep_color(artist, part):
         return
     color = get()
     shades = np.atleast_2d(to_rgba_array(color)) if color is not None and len(color) else np.zeros((0, 4))
-    if len(shades) == 1:
+    if len(shades) and np.all(shades == shades[0]):  # one, or one for each line of a contour
         for shade, kept in (("white", "#fefefe"), ("black", "#010101"), (rcParams["text.color"], "#010101")):
             if np.allclose(shades[0, :3], to_rgb(shade)) and shades[0, 3] > 0:
                 change(kept)
