@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
-from ._support.links import Linked
+from ._support.documented import Documented
 from ._support.validation import number
 from .learners import LinearSVM
 from .metrics import Link
@@ -61,7 +61,7 @@ def calibrated(estimator, *, share=None):
     return Calibrated(estimator, share=share)
 
 
-class Calibrated(Linked, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A linear classifier with the probabilities of the theory; :func:`rbal.calibrated` makes it.
 
     Parameters

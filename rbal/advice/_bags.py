@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._support.links import Linked
+from .._support.documented import Documented
 from .._support.validation import positive_int
 from ..calibration import _two_labels
 from ..metrics import MixtureMetrics
@@ -42,7 +42,7 @@ def predicted(advice, members):
     return pd.DataFrame(found, index=pd.Index(members, name="members"))
 
 
-class AveragedScores(Linked, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class AveragedScores(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier of two classes whose score is the mean of those of several, each trained with a seed of its own.
 
     Parameters

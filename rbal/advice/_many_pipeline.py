@@ -5,12 +5,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from .._support.links import Linked
+from .._support.documented import Documented
 from ..strategies import REMEDIES
 from ._pipeline import coding_of, learner, sampler
 
 
-class ClassThresholds(Linked, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class ClassThresholds(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier with a score for each class, less a threshold for each: the largest difference is the answer.
 
     Parameters

@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from .._support.documented import Documented
 from .._support.frames import plain
-from .._support.links import Linked
 from .._support.validation import flag, number, positive_int
 from ..losses import LOSSES
 from ..strategies import REMEDIES
@@ -119,7 +119,7 @@ def _calibrated(trained, advice, share):
     return Linked(trained, slope=float(link.slope), intercept=float(-link.intercept if swapped else link.intercept))
 
 
-class AsTrained(Linked, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class AsTrained(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier with probabilities, and with the labels of the classifier inside it.
 
     The labels of :class:`rbal.calibration.Calibrated` are the more probable ones, which is another threshold.

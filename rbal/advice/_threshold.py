@@ -9,7 +9,7 @@ from sklearn.utils import metadata_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
-from .._support.links import Linked
+from .._support.documented import Documented
 from .._support.validation import number, one_of, positive_int
 from ..calibration import _two_labels
 from ..metrics import METRICS
@@ -87,7 +87,7 @@ def _has(method):
     return available_if(has)
 
 
-class TunedThreshold(Linked, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class TunedThreshold(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier with the threshold at which a metric of cross-validated scores is best.
 
     It does what :class:`sklearn.model_selection.TunedThresholdClassifierCV` does, with two differences. Thresholds are

@@ -7,7 +7,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._support import parallel
-from .._support.links import Linked
+from .._support.documented import Documented
 from .._support.validation import (
     LARGEST,
     flag,
@@ -25,7 +25,7 @@ from ._measured import OrderParameters
 from ._perceptron import Problem
 
 
-class _LinearClassifier(Linked, ClassifierMixin, BaseEstimator):
+class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
     """Classifier with scores x·J/√L - b of real features, or of states one-hot encoded in the zero-sum gauge."""
 
     def fit(self, X, y, sample_weight=None):

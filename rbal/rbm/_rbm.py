@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import validate_data
 from tqdm.auto import trange
 
-from .._support.links import Linked
+from .._support.documented import Documented
 from .._support.validation import flag, number, one_of, positive_int, seeded, states, unmasked
 from . import _training
 from ._layers import HIDDEN, visible_layer
@@ -21,7 +21,7 @@ RATES = {"bernoulli": 0.1, "gaussian": 0.01}
 SLOWEST = 0.01  # of the learning rate is left at the end
 
 
-class RBM(Linked, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Restricted Boltzmann machine with binary or categorical visible units.
 
     Trained by persistent contrastive divergence with centred gradients. Visible fields start at the log-odds of the

@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import validate_data
 
+from .._support.documented import Documented
 from .._support.frames import NativeFrames, as_pandas, labels_of
-from .._support.links import Linked
 from .._support.validation import unmasked
 from . import _columns, _likelihood
 
@@ -36,7 +36,7 @@ class ClassReport:
     generated_scores: np.ndarray = field(default=None, repr=False)  # of all that were generated
 
 
-class ModelSampler(Linked, NativeFrames, BaseSampler):
+class ModelSampler(Documented, NativeFrames, BaseSampler):
     """Samplers that model a class by a Boltzmann machine on the states of a table."""
 
     _parameter_constraints = {  # noqa: RUF012

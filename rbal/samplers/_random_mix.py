@@ -10,13 +10,13 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
+from .._support.documented import Documented
 from .._support.frames import NativeFrames, as_pandas, labels_of
-from .._support.links import Linked
 from .._support.validation import unmasked
 from ._sizes import STRATEGIES, sizes_after
 
 
-class RandomMixSampler(Linked, NativeFrames, BaseSampler):
+class RandomMixSampler(Documented, NativeFrames, BaseSampler):
     """Balance classes by a mixture of random under- and oversampling.
 
     Every class ends with n = round(n_min + mixing (n_max - n_min)) samples. A larger class loses samples at random,

@@ -8,7 +8,7 @@ import yaml
 from sklearn.base import BaseEstimator
 
 import rbal
-from rbal._support.links import BOOK
+from rbal._support.documented import BOOK
 
 ROOT = Path(__file__).parents[2]
 ESTIMATORS = sorted(

@@ -3,7 +3,7 @@
 BOOK = "https://rbal-book.github.io/rbal/"
 
 
-class Linked:
+class Documented:
     """Estimator whose diagram in a notebook links what the book says of it: the API page, or where it is advised."""
 
     _doc_link_module = "rbal"
