@@ -8,8 +8,10 @@ from statistics import median
 import jupytext
 import pytest
 
-CHAPTERS = sorted(Path(__file__).resolve().parents[2].joinpath("notebooks").glob("*.md"))
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+CHAPTERS, LESSONS = sorted(NOTEBOOKS.glob("*.md")), sorted(NOTEBOOKS.glob("lessons/*.md"))
 LONGEST, MEDIAN = 25, 6  # non-blank lines
+WIDEST = 84  # characters: what the column of a wide page holds
 # Directives that jupyterlab-myst renders, of those that are of use here.
 LAB = {"admonition", "code-cell", "exercise", "figure", "image", "math", "note", "solution", "solution-end"}
 LAB |= {"solution-start", "prf:lemma", "prf:proof", "prf:proposition", "prf:theorem", "table", "tip", "warning"}
@@ -32,6 +34,13 @@ def test_no_cell_is_long(chapter):
 
 def test_most_cells_are_short():
     assert median(lines(cell) for chapter in CHAPTERS for cell in cells(chapter)) <= MEDIAN
+
+
+@pytest.mark.parametrize("chapter", [*CHAPTERS, *LESSONS], ids=lambda path: path.stem)
+def test_code_fits_the_column(chapter):
+    """The cells of key numbers may be wider: no page shows them."""
+    shown = [cell for cell in cells(chapter) if "nbval-check-output" not in cell.metadata.get("tags", [])]
+    assert not [line for cell in shown for line in cell.source.splitlines() if len(line) > WIDEST]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
