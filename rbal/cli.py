@@ -264,7 +264,7 @@ def told(advice, chosen):
         return _report.to_json(advice, **found)
     rates = [_telling.of_rates(advice, **{name: value}) for name, value in asked.items()]
     if not advice.whole:
-        return "\n".join([_report.text(advice), *rates])
+        return "\n".join([_report.text(advice), *map(_report.fold, rates)])
     command = _telling.next_command(chosen.words, advice)
     return _telling.text(advice, path, chosen.label, command, dropped=chosen.drop, rates=rates, bold=bold)
 

@@ -123,8 +123,16 @@ def test_the_verdict_comes_first_and_the_next_command_last(path, capsys):
     assert sum(line.startswith(("At a precision of 0.9: ", "At a recall of 0.8: ")) for line in said) == 2
     assert f"  table = pd.read_csv({str(path)!r})" in said
     command = f"rbal advise {path} --label y --C best --at-precision 0.9 --at-recall 0.8 --check"
-    assert said[-2] == f"Next, to see whether theory and data agree: {command}"
+    assert said[-3:-1] == ["Next, to see whether theory and data agree:", f"  {command}"]
     assert "\x1b" not in "".join(said)
+
+
+def test_lines_are_no_wider_than_the_terminal(path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "72")
+    said = words(capsys, "advise", path, *LABEL, "--train", "none").split("\n")
+    prose = [line for line in said if line and not line.startswith("  ")]
+    assert max(map(len, prose)) <= 72
+    assert " ".join(prose).count("doing nothing gives 0.") == 1
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def main(jobs):
     print(f"{len(every) - len(waiting)} of {len(every)} pages are in the cache", flush=True)
     if len(waiting) > jobs:  # a few pages compile what they call by themselves
         compile_once(jobs)
-    os.environ.update(schedule.share(jobs))
+    os.environ.update(schedule.share(jobs), COLUMNS="84")  # what a column of the book holds
     faults = {}
     with ProcessPoolExecutor(jobs) as pool:
         order = schedule.longest_first(str(path.relative_to(ROOT)) for path in waiting)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..losses import LOSSES
 from ..strategies import REMEDIES
-from ._report import VERSION, WIDTH, _number, clean, remedy
+from ._report import VERSION, _number, clean, fold, remedy
 
 SHOWN = 12  # classes that the terminal lists, those with the lowest recalls first
 
@@ -81,15 +81,15 @@ def code(advice, path=None, label=None, dropped=()):
 
 def text(advice, path=None, label=None, *, dropped=(), bold=False):
     """Return the text that the command prints: verdict, remedies, classes, code."""
-    parts = [textwrap.fill(line, WIDTH) for line in verdict(advice)]
+    parts = [fold(line) for line in verdict(advice)]
     parts = [f"\x1b[1m{part}\x1b[0m" for part in parts] if bold else parts
     parts += ["", *_remedy_lines(advice), "", *_class_lines(advice), ""]
-    parts += [textwrap.fill(line, WIDTH) for line in of_classes(advice)]
+    parts += [fold(line) for line in of_classes(advice)]
     parts += ["", *(f"  {clean(line)}" for line in code(advice, path, label, dropped).split("\n")), ""]
     data = advice.data
     kinds = f"{len(data.numeric)} numeric" + (f", {len(data.categorical)} categorical" if data.categorical else "")
     used = f"{len(data.columns)} columns used ({kinds}; {data.D} features)"
-    parts.append(f"{data.sizes.sum():,} rows, {len(data.classes)} classes, {used}")
+    parts.append(fold(f"{data.sizes.sum():,} rows, {len(data.classes)} classes, {used}"))
     return "\n".join(parts)
 
 

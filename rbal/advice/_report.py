@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import textwrap
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..strategies import REMEDIES
 from ._judgement import displaced
 
 VERSION = 1  # of the JSON: a later one may leave out or rename what an earlier one has, but not within a number
-WIDTH = 100  # characters in a line of the text that the command prints
+WIDEST = 100  # characters in a line of the text that the command prints; fewer where the terminal has fewer
 
 
 def remedy(row):
@@ -28,6 +29,12 @@ def title(advice):
 def clean(text):
     """Escape control characters and writing directions in text from a file, so that no terminal obeys them."""
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in str(text))
+
+
+def fold(line):
+    """Break a line of words as the terminal would, but between words."""
+    width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def explain(advice):
@@ -213,8 +220,8 @@ def text(advice):
         from ._telling import text as whole
 
         return whole(advice)
-    said = [textwrap.fill(line, WIDTH) for line in explain(advice).split("\n")]
-    return "\n".join([*summary(advice), "", *_table_lines(advice), "", *said])
+    said = [fold(line) for line in explain(advice).split("\n")]
+    return "\n".join([*map(fold, summary(advice)), "", *_table_lines(advice), "", *said])
 
 
 def _table_lines(advice):

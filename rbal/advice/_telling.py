@@ -1,12 +1,11 @@
 """Tell an advice on the whole classifier on a terminal: the verdict first, in two lines, and the next command last."""
 
 import shlex
-import textwrap
 
 from . import _report
 from ._choice import TRUST, simplest
 from ._outlook import more_of_each
-from ._report import WIDTH, clean, doing, machine, nothing, remedy, title
+from ._report import clean, doing, fold, machine, nothing, remedy, title
 
 MORE_COLUMNS = "columns of the same kind"
 
@@ -24,7 +23,7 @@ def verdict(advice):
     )
 
 
-def text(advice, path=None, label=None, command=None, *, dropped=(), rates=(), bold=False):
+def text(advice, path=None, label=None, command=(), *, dropped=(), rates=(), bold=False):
     """Return the text that the command prints.
 
     Parameters
@@ -32,8 +31,8 @@ def text(advice, path=None, label=None, command=None, *, dropped=(), rates=(), b
     advice : Advice
     path, label : str, optional
         File and column of labels, for the code.
-    command : str, optional
-        The next one to try.
+    command : tuple of str
+        Lines on the next one to try.
     dropped : list of str
         Columns that were left out, for the code.
     rates : list of str
@@ -47,13 +46,13 @@ def text(advice, path=None, label=None, command=None, *, dropped=(), rates=(), b
     """
     from ._page import code
 
-    parts = [textwrap.fill(line, WIDTH) for line in verdict(advice)]
+    parts = [fold(line) for line in verdict(advice)]
     parts = [f"\x1b[1m{part}\x1b[0m" for part in parts] if bold else parts
     parts += ["", *_short(advice), ""]
-    parts += [textwrap.fill(line, WIDTH) for line in (*rates, *lines(advice))]
+    parts += [fold(line) for line in (*rates, *lines(advice))]
     parts += ["", *(f"  {clean(line)}" for line in code(advice, path, label, dropped, short=True).split("\n"))]
-    parts += ["", *_report.summary(advice)]
-    return "\n".join([*parts, "", clean(command)] if command else parts)
+    parts += ["", *map(fold, _report.summary(advice))]
+    return "\n".join([*parts, "", *map(clean, command)] if command else parts)
 
 
 def lines(advice):
@@ -124,9 +123,9 @@ def _short(advice):
 
 
 def next_command(words, advice):
-    """Return the command to try next and why, from the words of the last one; empty after all of them."""
+    """Return why to try which command next, from the words of the last one, in two lines; none after all of them."""
     if advice.agrees is None:
-        return f"Next, to see whether theory and data agree: rbal {shlex.join([*words, '--check'])}"
+        return "Next, to see whether theory and data agree:", f"  rbal {shlex.join([*words, '--check'])}"
     if "--html" not in words:
-        return f"Next, for a report: rbal {shlex.join([*words, '--html', 'report.html'])}"
-    return ""
+        return "Next, for a report:", f"  rbal {shlex.join([*words, '--html', 'report.html'])}"
+    return ()

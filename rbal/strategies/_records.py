@@ -134,6 +134,6 @@ _ALL = (
     Remedy("undersampling", "Undersample the larger class to the size of the smaller one", mixing=0.0, place=3),
     Remedy("oversampling", "Oversample the smaller class to the size of the larger one", mixing=1.0, place=2),
     Remedy("best mix", "Mix under- and oversampling", mixing=BEST, place=4),
-    Remedy("class weights", "Use class weights inverse to the class sizes", _inverse, place=0, class_weight="balanced"),
+    Remedy("class weights", "Use balanced class weights", _inverse, place=0, class_weight="balanced"),
 )
 REMEDIES = {remedy.name: remedy for remedy in _ALL}

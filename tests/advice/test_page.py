@@ -53,7 +53,7 @@ def test_the_verdict_comes_first():
     assert body.index('class="verdict"') < min(body.index("<svg"), body.index("<table"), body.index("<p>"))
     verdict = words(re.search(r"<section.*?</section>", page, re.DOTALL)[0])
     row, plain = advice.table.loc[advice.best], advice.table.loc[("as is", "trained")]
-    assert verdict.startswith("Use class weights inverse to the class sizes, and move the threshold.")
+    assert verdict.startswith("Use balanced class weights, and move the threshold.")
     assert f"Expect {row['predicted']:.3f} balanced accuracy on new data (linear SVM, C = 1)" in verdict
     assert f"{row['low']:.3f} to {row['high']:.3f} is the 90% interval" in verdict
     assert f"Doing nothing {plain['predicted']:.3f}" in verdict
