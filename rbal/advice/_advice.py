@@ -40,7 +40,8 @@ class Advice:
     offset, offset_error : float or None
         Mean over all remedies of measured minus expected, and its standard error; None without a check.
     curve : pandas.DataFrame
-        Predicted metric against the mixing, with its interval.
+        Predicted metric against the mixing, with its interval, at the C of what is recommended; the table has each
+        remedy at its own.
     data : object
         The table that was read: sizes, columns, what was imputed and dropped.
     setting : object

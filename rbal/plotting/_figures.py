@@ -29,6 +29,9 @@ LARGEST = 250_000  # characters of one version; what is longer has its many poin
 MANY = 300  # points of one artist
 LINE = 46  # characters of text that fit the width of the narrow version
 GALLERY = 5  # columns from which panels are taken for a gallery of pictures
+COLUMNS = {1: ("",), 2: ("left", "right"), 3: ("left", "middle", "right")}  # as captions call panels
+ROWS = {1: ("",), 2: ("top", "bottom"), 3: ("top", "middle", "bottom")}
+HEADING = 0.2  # inches, the height of a title
 
 
 def show_as_svg(shell):
@@ -153,7 +156,9 @@ def narrowed(fig):
         return fig
     rows = max(ax.get_subplotspec().rowspan.stop for ax in panels)
     if len(panels) > rows:
+        untitled = sum(_titled(ax) is None for ax in panels)
         _stack(fig, panels)
+        height += HEADING * untitled * rows / len(panels)
     heights = min(max(height / rows, PANEL[0]), PANEL[1]) if len(panels) > 1 else height
     heights = max(heights, *(0.5 + 0.17 * len(ax.get_yticks()) for ax in panels if len(ax.get_yticks()) > 12), 0)
     taken = sum(_move_legend(ax, ax.get_legend()) for ax in fig.axes)
@@ -186,8 +191,9 @@ def _picture(ax):
 
 
 def _stack(fig, panels):
-    """Put panels below each other, each with the labels that it shared."""
+    """Put panels below each other, each with the labels that it shared, and with the place that captions know."""
     places = [ax.get_subplotspec() for ax in panels]
+    grid = places[0].get_gridspec()
     for ax, place in zip(panels, places, strict=True):
         row = [other for other, spot in zip(panels, places, strict=True) if spot.rowspan == place.rowspan]
         column = [other for other, spot in zip(panels, places, strict=True) if spot.colspan == place.colspan]
@@ -197,13 +203,30 @@ def _stack(fig, panels):
         if ax.get_shared_x_axes().joined(ax, column[-1]) and ax is not column[-1]:
             ax.set_xlabel(ax.get_xlabel() or column[-1].get_xlabel())
             ax.tick_params(axis="x", labelbottom=True)
-    grid = fig.add_gridspec(len(panels), 1)
-    moved = {place.num1: grid[number, 0] for number, place in enumerate(places)}
-    old = places[0].get_gridspec()
+        if not _titled(ax) and _titled(column[0]):
+            ax.set_title(column[0].get_title(_titled(column[0])), loc=_titled(column[0]))
+    for ax, place in zip(panels, places, strict=True):  # after titles were shared
+        if grid.nrows in ROWS and grid.ncols in COLUMNS:
+            _name(ax, f"{ROWS[grid.nrows][place.rowspan.start]} {COLUMNS[grid.ncols][place.colspan.start]}".strip())
+    stack = fig.add_gridspec(len(panels), 1)
+    moved = {place.num1: stack[number, 0] for number, place in enumerate(places)}
     for ax in fig.axes:
         place = ax.get_subplotspec()
-        if place is not None and place.get_gridspec() is old:
+        if place is not None and place.get_gridspec() is grid:
             ax.set_subplotspec(moved[place.num1])
+
+
+def _titled(ax):
+    """Where the title of a panel stands, or None."""
+    return next((where for where in ("left", "center", "right") if ax.get_title(where)), None)
+
+
+def _name(ax, place):
+    """Begin the title of a panel with its place in the wide version."""
+    where = _titled(ax)
+    title = ax.get_title(where) if where else ""
+    gap = "\n" if len(place) + len(title.split("\n")[0]) + 2 > LINE else " "
+    ax.set_title(f"{place}:{gap}{title}" if title else place, loc=where)
 
 
 def _move_legend(owner, legend):
@@ -221,9 +244,16 @@ def _move_legend(owner, legend):
     if owner is legend.get_figure():
         options |= {"loc": "outside lower center"}
     else:
-        above = any(owner.get_title(where) for where in ("left", "center", "right"))
-        options |= {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 2.0 if above else 0.5}
-    handles = legend.legend_handles
+        options |= {
+            "loc": "lower center",
+            "bbox_to_anchor": (0.5, 1.0),
+            "borderaxespad": 2.0 if _titled(owner) else 0.5,
+        }
+    # what the legend drew of a dot with an error bar is the bar alone: the artists themselves know better
+    panels = owner.axes if owner is legend.get_figure() else [owner]
+    known = [dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True)) for ax in reversed(panels)]
+    known = {label: handle for labels in known for label, handle in labels.items()}
+    handles = [known.get(text, drawn) for text, drawn in zip(texts, legend.legend_handles, strict=True)]
     legend.remove()
     owner.legend(handles, texts, **options)
     rows = math.ceil(len(texts) / columns) + bool(title)

@@ -75,6 +75,33 @@ def test_stacked_panels_have_the_labels_that_they_shared():
     assert all(label.get_visible() for ax in fig.axes for label in ax.get_yticklabels())
 
 
+def title(ax):
+    return ax.get_title("left") + ax.get_title("center")
+
+
+def test_stacked_panels_say_which_they_were():
+    narrow = _figures.narrowed(three_panels())
+    assert [title(ax) for ax in narrow.axes] == ["left", "middle", "right"]
+    fig, axes = plt.subplots(2, 2, figsize=(8.4, 6))
+    axes[0, 0].set_title("new points")
+    axes[0, 1].set_title("training points, of which there are so many", loc="center")
+    names = [title(ax) for ax in _figures.narrowed(fig).axes]
+    assert names[::2] == ["top left: new points", "bottom left: new points"]
+    assert names[1] == "top right:\ntraining points, of which there are so many"
+    assert [title(ax) for ax in _figures.narrowed(plt.subplots(2, 1, figsize=(8, 6))[0]).axes] == ["", ""]
+
+
+def test_a_moved_legend_shows_the_same_marks():
+    fig, (ax, _) = plt.subplots(1, 2, figsize=(8.4, 3))
+    ax.errorbar([0, 1], [0, 1], [0.1, 0.1], fmt="s", label="trained")
+    ax.plot([0, 1], [0, 1], "--", label="theory")
+    ax.legend()
+    (legend,) = (one.get_legend() for one in _figures.narrowed(fig).axes if one.get_legend())
+    lines = legend.findobj(mpl.lines.Line2D)
+    assert [line.get_marker() for line in lines].count("s") == 1
+    assert [line.get_linestyle() for line in lines].count("--") == 1
+
+
 def test_rows_that_share_x_get_their_labels_too():
     fig, axes = plt.subplots(2, 2, sharex=True, figsize=(7.8, 5.6))
     for ax in axes[1]:

@@ -11,6 +11,12 @@ const escape = (text) =>
   String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const px = (value) => value.toFixed(2);
 
+/** Width within an element, without its padding. */
+function room(host) {
+  const { paddingLeft, paddingRight } = getComputedStyle(host);
+  return host.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+}
+
 /** A number to so many significant digits, without trailing zeros, with a true minus sign. */
 export function show(value, digits = 4) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "–" : value > 0 ? "∞" : "−∞";
@@ -166,13 +172,13 @@ export class Plot {
     this.tip.setAttribute("aria-hidden", "true");
     this.tip.hidden = true;
     host.append(this.svg, this.tip);
-    new ResizeObserver(() => this.spec && this.host.clientWidth !== this.width && this.draw(this.spec)).observe(host);
+    new ResizeObserver(() => this.spec && room(host) !== this.width && this.draw(this.spec)).observe(host);
     this.listen();
   }
 
   draw(spec) {
     this.spec = spec;
-    this.width = this.host.clientWidth || 480;
+    this.width = room(this.host) || 480;
     const { lines = [], bands = [], points = [] } = spec;
     const entries = [...lines, ...bands.map((b) => ({ area: 0.25, ...b })), ...points];
     const key = legend(
