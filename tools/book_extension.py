@@ -139,7 +139,7 @@ def add_time(document, seconds):
     """Add a sentence to the first paragraph that is nothing but italics."""
     for paragraph in document.findall(nodes.paragraph):
         if len(paragraph) == 1 and isinstance(paragraph[0], nodes.emphasis):
-            paragraph[0] += nodes.Text(f" Ran in {max(1.0, seconds):.0f} s when this book was built.")
+            paragraph[0] += nodes.Text(f" Ran in {max(1.0, seconds):.0f}\N{NO-BREAK SPACE}s when this book was built.")
             return
 
 

@@ -320,6 +320,6 @@ def test_the_build_says_how_long_a_chapter_ran():
     book_extension.add_time(document, 37.4)
     assert [p.astext() for p in document] == [
         "An answer.",
-        "Reproduces Fig. 1. Ran in 37 s when this book was built.",
+        "Reproduces Fig. 1. Ran in 37\N{NO-BREAK SPACE}s when this book was built.",
         "A quotation.",
     ]
