@@ -269,7 +269,7 @@ def plot(advice, axes=None):
     right.plot(curve["mixing"], curve["predicted"], color=BLUE, label="predicted")
     interval = f"{advice.level:.0%} interval"
     right.fill_between(curve["mixing"], curve["low"], curve["high"], color=BLUE, alpha=0.15, lw=0, label=interval)
-    right.set_xlabel(f"mixing (0 under, 1 over), all with C = {advice.setting.C:g}")
+    right.set_xlabel(f"mixing (0 under, 1 over),\nall with C = {advice.setting.C:g}")
     right.set_ylabel(title(advice))
     right.margins(y=0.25)  # room for the legend
     right.legend(loc="lower center", fontsize="small")
