@@ -507,7 +507,7 @@ def test_two_lines_say_it(whole):
     *_, advice = whole
     lines = _report.text(advice).split("\n")
     row = advice.table.loc[advice.best]
-    assert lines[0].startswith(f"Train a linear SVM, C = {advice.C:g}. Use class weights")
+    assert lines[0].startswith(f"Train a linear SVM, C = {advice.C:g}. Use balanced class weights")
     assert lines[1].startswith(f"Expect balanced accuracy {row['predicted']:.3f} (90% interval {row['low']:.3f} to ")
     assert lines[1].endswith(f"doing nothing gives {advice.nothing:.3f}.")
     assert lines[2] == ""
@@ -533,7 +533,7 @@ def test_code_on_the_terminal_runs(whole, tmp_path, monkeypatch):
 def test_report_of_the_whole(whole):
     *_, advice = whole
     page = advice.to_html()
-    assert f"Train a linear SVM, C = {advice.C:g}. Use class weights" in page
+    assert f"Train a linear SVM, C = {advice.C:g}. Use balanced class weights" in page
     assert "What more data would bring" in page
     assert page.count("<svg") == page.count('role="img"') == 3
     names = re.findall(r'\sid="([^"]+)"', page)
