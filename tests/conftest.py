@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 # Several workers share the cores: threads within one would only get in each other's way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("COLUMNS", "100")  # texts are not folded to the terminal on which the tests run
+os.environ["COLUMNS"] = "100"  # texts are not folded to the terminal on which the tests run
 
 
 def pytest_configure():

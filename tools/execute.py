@@ -128,8 +128,8 @@ def main(jobs):
     print(f"{len(every) - len(waiting)} of {len(every)} pages are in the cache", flush=True)
     if len(waiting) > jobs:  # a few pages compile what they call by themselves
         compile_once(jobs)
-    faults, surroundings = {}, {**schedule.share(jobs), "COLUMNS": "84"}  # characters that a column of the book holds
-    with ProcessPoolExecutor(jobs, initializer=os.environ.update, initargs=(surroundings,)) as pool:
+    faults = {}
+    with ProcessPoolExecutor(jobs, initializer=os.environ.update, initargs=(schedule.share(jobs),)) as pool:
         order = schedule.longest_first(str(path.relative_to(ROOT)) for path in waiting)
         futures = {pool.submit(run, ROOT / name, timeout): ROOT / name for name in order}
         for done, future in enumerate(as_completed(futures), 1):

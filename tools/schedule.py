@@ -17,6 +17,7 @@ import psutil
 ROOT = Path(__file__).resolve().parent.parent
 LAST, STORED = ROOT / "_build" / "pages.json", ROOT / "tools" / "pages.json"
 UNKNOWN = 60.0  # seconds of a page that nobody has timed: what a chapter may take
+COLUMNS = 84  # characters of a line that the column of a page holds
 EVERY = 1.0  # seconds between two looks at the memory: one takes milliseconds of the system, which pages then lack
 
 
@@ -53,12 +54,14 @@ def longest_first(names):
 
 
 def share(jobs):
-    """Environment of a page that runs beside others, ``jobs`` in all: its part of the cores, and no more.
+    """Environment of a page that runs beside others, ``jobs`` in all: its part of the cores, and the width of a page.
 
-    joblib never starts more workers than it counts cores, and counts these; numba has so many threads.
+    joblib never starts more workers than it counts cores, and counts these; numba has so many threads. What a command
+    prints is folded to the columns.
     """
     cores = str(max(1, joblib.cpu_count() // jobs))
-    return {name: cores for name in ("LOKY_MAX_CPU_COUNT", "NUMBA_NUM_THREADS") if name not in os.environ}
+    parts = {name: cores for name in ("LOKY_MAX_CPU_COUNT", "NUMBA_NUM_THREADS") if name not in os.environ}
+    return parts | {"COLUMNS": str(COLUMNS)}
 
 
 class Memory:

@@ -24,7 +24,7 @@ def check(name, answer):
         raise ValueError(f"name must be one of {', '.join(EXERCISES)}, got {name!r}")
     exercise = EXERCISES[name]
     if answer is ...:
-        print("No answer yet: write it for the dots.")
+        print("No answer yet: put it in place of the dots.")
         return None
     expected = exercise.expected()
     if _same(answer, expected, exercise.tolerance):

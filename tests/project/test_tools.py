@@ -257,10 +257,10 @@ def test_pages_share_the_cores(monkeypatch):
     for name in ("LOKY_MAX_CPU_COUNT", "NUMBA_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(schedule.joblib, "cpu_count", lambda: 8)
-    assert schedule.share(2) == {"LOKY_MAX_CPU_COUNT": "4", "NUMBA_NUM_THREADS": "4"}
+    assert schedule.share(2) == {"LOKY_MAX_CPU_COUNT": "4", "NUMBA_NUM_THREADS": "4", "COLUMNS": "84"}
     assert schedule.share(16)["LOKY_MAX_CPU_COUNT"] == "1"
     monkeypatch.setenv("NUMBA_NUM_THREADS", "3")  # said otherwise
-    assert schedule.share(2) == {"LOKY_MAX_CPU_COUNT": "4"}
+    assert schedule.share(2) == {"LOKY_MAX_CPU_COUNT": "4", "COLUMNS": "84"}
     monkeypatch.undo()
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     assert joblib.cpu_count() == 1
