@@ -8,8 +8,9 @@ it.
 from ..losses import trained
 from ._advise import Advice, advise, advise_file
 from ._many import ManyAdvice
+from ._reading import read_table
 
-__all__ = ["Advice", "ManyAdvice", "advise", "advise_file"]
+__all__ = ["Advice", "ManyAdvice", "advise", "advise_file", "read_table"]
 
 
 def __getattr__(name):

@@ -87,6 +87,7 @@ class Advice:
     drawn: list = field(default_factory=list, repr=False)
     wanted: Wanted = field(default=Wanted(), repr=False)
     trained: object = field(default=None, repr=False)
+    asked: dict = field(default_factory=dict, repr=False)  # arguments that were not the default, for the code
 
     @property
     def whole(self):

@@ -1,10 +1,12 @@
 """The functions that give advice, and the checks of their arguments."""
 
+import inspect
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import flag, number, one_of, positive_int, seeded
+from .._support.validation import MOST_DRAWS, flag, number, one_of, positive_int, seeded
 from ..losses import LOSSES, trained
 from ..metrics._records import goals, named
 from . import _table
@@ -83,7 +85,7 @@ def advise(
         Whether the classifier sees numeric columns scaled to unit variance.
     train : {"none", "little", "check"}
         What is trained. Nothing: all numbers are those of the theory, of the best threshold where it is moved. A
-        little, two seconds at most and the same on every machine: the recommended classifier and that of doing
+        little, two seconds of fits at most and the same on every machine: the recommended classifier and that of doing
         nothing, by cross-validation, which give the level of all predictions, weighed with the theory by their errors.
         Or all remedies, in columns beside the predictions of the theory, which say whether both agree. If anything is
         trained, what is predicted for a moved threshold is that of a tuned one. Of more than five classes a little is
@@ -106,7 +108,7 @@ def advise(
     random_state : int
         Seed.
     progress : bool
-        Whether the check shows a bar.
+        Whether the check, and the prediction of many classes, show a bar with the time that is left.
 
     Returns
     -------
@@ -140,18 +142,8 @@ def advise(
     best mix          0.81   0.82
     class weights     0.81   0.82
     """
-    _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = _draws(loss, moments) if draws is None else draws
-    how = How(draws, level, model_error, "check" if check else one_of("train", train, ("none", "little", "check")))
-    counts = {"folds": folds, "repeats": repeats, "draws": draws}
-    wanted, C = _wanted(C, kernel, moments, loss)
-    options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
-    reading = partial(_table.from_arrays, X, y, positive, categorical, standardize, random_state, keep)
-    data = _of_two(reading)
-    if data is None:
-        return _of_many(reading, (wanted, *options[:3]), how, random_state, (folds, repeats))
-    checking = {"folds": folds, "repeats": repeats, "n_jobs": n_jobs, "progress": progress}
-    return _of_data(data, wanted, options, how, {**checking, "random_state": random_state})
+    plan = _planned(locals())
+    return _advised(partial(_table.from_arrays, X, y, positive, categorical, standardize, random_state, keep), plan)
 
 
 def advise_file(
@@ -216,34 +208,80 @@ def advise_file(
     Advice
         Or a :class:`rbal.advice.ManyAdvice`, if there are more than two labels.
     """
+    plan = _planned(locals())
     from tqdm.auto import tqdm
 
     from ._reading import read
 
-    _strict(random_state, standardize=standardize, check=check, progress=progress)
-    draws = _draws(loss, moments) if draws is None else draws
-    how = How(draws, level, model_error, "check" if check else one_of("train", train, ("none", "little", "check")))
-    counts = {"folds": folds, "repeats": repeats, "draws": draws}
-    wanted, C = _wanted(C, kernel, moments, loss)
-    options = _checked(metric, C, loss, costs, level=level, model_error=model_error, **counts)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         reading = partial(
             read, path, label, positive=positive, categorical=categorical, drop=drop, keep=keep,
             standardize=standardize, sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na,
             random_state=random_state, advance=lambda share: bar.update(int(100 * share) - bar.n),
         )  # fmt: skip
-        data = _of_two(reading)
-        if data is None:
-            return _of_many(reading, (wanted, *options[:3]), how, random_state, (folds, repeats))
-    checking = {"folds": folds, "repeats": repeats, "n_jobs": n_jobs, "progress": progress}
-    return _of_data(data, wanted, options, how, {**checking, "random_state": random_state})
+        return _advised(reading, plan, read=bar.close)
 
 
-def _of_data(data, wanted, options, how, checking):
-    """Return the advice on two classes, checked by cross-validation if that is wanted."""
-    setting = Setting(data.n_pos, data.n_neg, data.D, *options, tuned=how.train != "none")
-    advice = Advice(**predict(data, setting, wanted, how, checking["random_state"]))
-    return verify(advice, **checking) if how.train == "check" else advice
+class Plan(NamedTuple):
+    """What is asked for, beside the table."""
+
+    wanted: Wanted
+    options: tuple  # that a Setting takes
+    how: How
+    checking: dict
+    asked: dict  # arguments of advise that are not the default
+
+
+def _planned(given):
+    """Check the arguments of advise or of advise_file, and return the Plan."""
+    loss, moments, draws = given["loss"], given["moments"], given["draws"]
+    _strict(given["random_state"], **{name: given[name] for name in ("standardize", "check", "progress")})
+    draws = _draws(loss, moments) if draws is None else draws
+    train = "check" if given["check"] else one_of("train", given["train"], ("none", "little", "check"))
+    how = How(draws, given["level"], given["model_error"], train)
+    wanted, C = _wanted(given["C"], given["kernel"], moments, loss)
+    counts = {name: given[name] for name in ("folds", "repeats", "level", "model_error")}
+    options = _checked(given["metric"], C, loss, given["costs"], draws=draws, **counts)
+    checking = {name: given[name] for name in ("folds", "repeats", "n_jobs", "progress", "random_state")}
+    return Plan(wanted, options, how, checking, _asked(given))
+
+
+def _asked(given):
+    """Return the arguments of advise that change its numbers and are not the default, as they can be written."""
+    found = {}
+    for name, parameter in inspect.signature(advise).parameters.items():
+        if name in ("X", "y", "n_jobs", "progress"):
+            continue
+        value, default = (
+            v if isinstance(v, str) or np.ndim(v) == 0 else list(v) for v in (given[name], parameter.default)
+        )
+        if value != default and not isinstance(value, np.random.Generator):
+            found[name] = value
+    return found
+
+
+def _advised(reading, plan, read=None):
+    """Return the advice on a table; ``read`` is called when it was read."""
+    data = _of_two(reading)
+    checks = plan.how.train == "check"
+    if data is None:
+        folds = {name: plan.checking[name] for name in ("folds", "repeats")} if checks else None
+        advice = _of_many(
+            reading,
+            (plan.wanted, *plan.options[:3]),
+            plan.how,
+            plan.checking["random_state"],
+            folds,
+            plan.checking["progress"],
+        )
+    else:
+        if read is not None:
+            read()
+        setting = Setting(data.n_pos, data.n_neg, data.D, *plan.options, tuned=plan.how.train != "none")
+        advice = Advice(**predict(data, setting, plan.wanted, plan.how, plan.checking["random_state"]))
+        advice = verify(advice, **plan.checking) if checks else advice
+    advice.asked = plan.asked
+    return advice
 
 
 def _of_two(reading):
@@ -254,7 +292,7 @@ def _of_two(reading):
         return None
 
 
-def _of_many(reading, classifier, how, random_state, check):
+def _of_many(reading, classifier, how, random_state, check, progress):
     """Read a table again that has more than two classes, and return the advice on it."""
     from ._many import advise_many
     from ._many_table import ManyCoder
@@ -265,8 +303,8 @@ def _of_many(reading, classifier, how, random_state, check):
         "draws": how.draws,
         "random_state": random_state,
         "train": how.train,
+        "progress": progress,
     }
-    check = dict(zip(("folds", "repeats"), check, strict=True)) if how.train == "check" else None
     return advise_many(reading(kind=ManyCoder), *classifier, check=check, **options)
 
 
@@ -309,7 +347,8 @@ def _checked(metric, C, loss, costs, *, folds, repeats, draws, level, model_erro
         number("model_error", model_error, 0.0)
     if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
         raise ValueError("level must be < 1, got 1")
-    for name, value in (("draws", draws), ("folds", folds), ("repeats", repeats)):
+    positive_int("draws", draws, MOST_DRAWS)
+    for name, value in (("folds", folds), ("repeats", repeats)):
         positive_int(name, value)
     if min(folds, draws) < 2:
         raise ValueError(f"folds and draws must be at least 2, got {folds} and {draws}")

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from tqdm.auto import tqdm
 
 from .._support import parallel
@@ -20,6 +22,9 @@ from ._threshold import best_cut, height
 MOST_ROWS = 4_000  # a larger table is sampled down to so many rows
 FEWEST = 200  # rows of each class that sampling down keeps, if there are so many
 RESAMPLES = 200  # resamplings of the rows, for standard errors
+CLOSE = 1e-6  # gap between primal and dual objective, in units of the objective, of a fit that has converged
+PATIENCE = 10_000_000  # products of two rows that libsvm may take, some hundredths of a second
+MOST_GRAM = 1_000  # rows of an SVM with a kernel that interior points take; with more, libsvm takes its time
 
 
 class Checked(NamedTuple):
@@ -27,7 +32,7 @@ class Checked(NamedTuple):
 
     n_pos: float  # size of a training fold
     n_neg: float
-    value: dict  # from (strategy, threshold) to the metric, where more is better
+    value: dict  # from (strategy, threshold) to the metric, where more is better; NaN if a fit did not converge
     resampled: dict  # the same for resampled rows, (RESAMPLES,), paired between strategies
 
 
@@ -36,12 +41,10 @@ def subset(data, rng, most=MOST_ROWS):
     return rows_of(data, most, min(FEWEST, most // 4), rng)
 
 
-def cross_validate(
-    data, setting, machines, *, folds, repeats, n_jobs, random_state, progress, most=MOST_ROWS, patience=None
-):
+def cross_validate(data, setting, machines, *, folds, repeats, n_jobs, random_state, progress, most=MOST_ROWS):
     """Measure every (strategy, threshold), the keys of ``machines``, whose values are mixings (NaN for none) and C.
 
-    A table of more than ``most`` rows is sampled down, and an SVM of n rows stops after ``patience`` · n steps.
+    A table of more than ``most`` rows is sampled down.
     """
     rng = np.random.default_rng(random_state)
     X, y = subset(data, rng, most)
@@ -57,7 +60,7 @@ def cross_validate(
     X = X.rename(columns=names)
     kinds = [names[n] for n in data.numeric], [names[n] for n in data.categorical], data.standardize
     work = Parallel(n_jobs=-1 if n_jobs is None else parallel.workers(n_jobs), return_as="generator")(
-        delayed(_scores)(X, y, kinds, train, test, _steps(designs, setting, y[train], seed, patience))
+        delayed(_scores)(X, y, kinds, train, test, _steps(designs, setting, y[train], seed))
         for _, train, test, seed in splits
     )
     scores = {design: np.empty((repeats, len(y))) for design in designs}
@@ -76,7 +79,7 @@ def cross_validate(
     return Checked(grown * y.sum(), grown * (~y).sum(), value, resampled)
 
 
-def _steps(designs, setting, y, seed, patience=None):
+def _steps(designs, setting, y, seed):
     """Return the sampler, or None, and the learner of each design, a mixing or the name of a remedy, and a C."""
     steps, machine = {}, (setting.loss, setting.kernel, setting.gamma)
     for what, C in designs:
@@ -85,10 +88,7 @@ def _steps(designs, setting, y, seed, patience=None):
             weights = class_weight(REMEDIES[what], y.sum(), (~y).sum(), {1: True, 0: False})
         else:
             draw = sampler(what, seed)
-        classifier = learner(machine[0], C, weights, *machine[1:])
-        if patience is not None and setting.loss == "hinge":
-            classifier.set_params(max_iter=int(patience * len(y)))
-        steps[what, C] = draw, classifier
+        steps[what, C] = draw, learner(machine[0], C, weights, *machine[1:])
     return steps
 
 
@@ -96,14 +96,43 @@ def _scores(X, y, kinds, train, test, steps):
     """Train each design on the training rows, and return a dict from design to scores of the test rows."""
     known, new = _coded(X, kinds, train, test)
     found = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for design, (draw, classifier) in steps.items():
-            rows, labels = known, y[train].astype(int)
-            if draw is not None:
-                rows, labels = draw.fit_resample(rows, labels)
-            found[design] = classifier.fit(rows, labels).decision_function(new)
+    for design, (draw, classifier) in steps.items():
+        rows, labels = known, y[train].astype(int)
+        if draw is not None:
+            rows, labels = draw.fit_resample(rows, labels)
+        found[design] = converged_scores(classifier, rows, labels, new)
     return found
+
+
+def converged_scores(classifier, X, labels, new):
+    """Train a classifier on rows X (n, D) and labels 0 or 1 (n,); return the scores of new rows, NaN if it fails.
+
+    An SVM for which libsvm needs too many steps is trained by an interior-point method, to the same minimum. Any other
+    classifier that does not converge has no scores: those of weights on their way mean nothing.
+    """
+    is_svm, n = isinstance(classifier, SVC), len(labels)
+    if is_svm and (classifier.kernel == "linear" or n <= MOST_GRAM):
+        classifier.set_params(max_iter=max(PATIENCE // n, 1))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            return classifier.fit(X, labels).decision_function(new)
+    except ConvergenceWarning:
+        return _exact_scores(classifier, X, labels, new) if is_svm else np.full(len(new), np.nan)
+
+
+def _exact_scores(svm, X, labels, new):
+    """Return the scores of new rows by an SVM that is trained with interior points; NaN if that fails too."""
+    from ..learners._interior import fit_svm
+
+    y, costs = np.where(labels == 1, 1.0, -1.0), svm.C * svm.class_weight_[labels]
+    rows, across = X, new
+    if svm.kernel != "linear":  # features of the rows, from their Gram matrix
+        values, basis = np.linalg.eigh(rbf_kernel(X, gamma=svm.gamma))
+        roots = np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+        rows, across = basis * roots, rbf_kernel(new, X, gamma=svm.gamma) @ (basis / roots)
+    fit = fit_svm(rows, y, costs)
+    return across @ fit.w - fit.b if fit.gap <= CLOSE else np.full(len(new), np.nan)
 
 
 def _coded(X, kinds, train, test):
@@ -136,6 +165,8 @@ def _resampled_rows(y, rng):
 
 def _measure(scores, fold_of, y, threshold, setting, weights):
     """Return the metric (more is better), averaged over the repeats, for each row of weights (1 + RESAMPLES, n)."""
+    if np.isnan(scores).any():
+        return np.full(len(weights), np.nan)
     total = np.zeros(len(weights))
     for s, fold in zip(scores, fold_of, strict=True):
         if setting.record.ranks:

@@ -135,8 +135,9 @@ def choose(moments, setting, C):
         # of two that are as far from 1, the smaller: it trains faster
         best = min(close, key=lambda c: (round(abs(np.log(c)), 9), c))
         chosen.append((row, Choice(best, found[best][row]["mixing"])))
+    gamma = np.nan if setting.gamma is None else setting.gamma  # of one type, whatever the kernel
     kept = pd.DataFrame(
-        {"kernel": setting.kernel, "gamma": setting.gamma, "strategy": row[0], "threshold": row[1], "C": c, **values}
+        {"kernel": setting.kernel, "gamma": gamma, "strategy": row[0], "threshold": row[1], "C": c, **values}
         for c in sorted(found) for row, values in found[c].items()
     )  # fmt: skip
     return setting._replace(chosen=tuple(chosen)), kept
@@ -202,7 +203,8 @@ def select(data, setting, wanted, random_state):
             best = 0
     if found[best].candidates is None:
         return found[best]
-    candidates = pd.concat([one.candidates for one in found], ignore_index=True).drop(columns="height")
+    of_all = [one.candidates.astype({"gamma": object}) for one in found]  # a linear machine has None, others a number
+    candidates = pd.concat(of_all, ignore_index=True).drop(columns="height")
     plain = _rows_at(found[0].moments, found[0].setting, [setting.C])[setting.C]["as is", "trained"]["predicted"]
     chosen, first = (found[j]._replace(candidates=candidates, nothing=plain) for j in (best, 0))
     return chosen._replace(linear=first) if best and curved[0] == 1 and first.best is not None else chosen

@@ -2,8 +2,8 @@
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtr
+from sklearn.metrics.pairwise import euclidean_distances
 
 from ..metrics import METRICS, evaluate
 from ._pipeline import coding
@@ -22,7 +22,7 @@ def notes(data, at, setting, random_state=0, wide=False):
     grave, light = _of_size(data, at, designs(setting).place["as is"], setting.kernel)
     X, y = _sample(data, np.random.default_rng(random_state))
     if X is not None and setting.kernel != "linear":
-        grave += _of_shape(np.exp(-setting.gamma * cdist(X, X, "sqeuclidean")), y, wide)
+        grave += _of_shape(np.exp(-setting.gamma * euclidean_distances(X, squared=True)), y, wide)
     elif X is not None:
         for found in (_of_shape(_products(X), y, wide), _of_curvature(X, y)):
             grave += found
@@ -124,9 +124,10 @@ def _of_shape(K, y, wide=False):
 def _of_curvature(X, y):
     """Return a sentence if a classifier with a curved boundary separates the classes much better."""
     Z = X - X.mean(axis=0)
-    width = np.median(pdist(Z[:300], "sqeuclidean")) or 1.0
+    squares = euclidean_distances(Z, squared=True)
+    width = np.median(squares[:300, :300][np.triu_indices(min(len(Z), 300), 1)]) or 1.0
     linear, error = _auc(_ridge_scores(Z @ Z.T, y), y)
-    curved, other = _auc(_ridge_scores(np.exp(-cdist(Z, Z, "sqeuclidean") / width), y), y)
+    curved, other = _auc(_ridge_scores(np.exp(-squares / width), y), y)
     if curved - linear > max(0.05, 2.0 * np.hypot(error, other)):
         return [
             f"The classes are not separated by a plane: a curved boundary reaches an AUC of {curved:.2f}, "

@@ -21,6 +21,9 @@ from ._widths import Wide
 # the design tables of the chapter your_data. The judging tables had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
 OF_WIDTHS = {25: 0.15, 142: 0.12}  # the same with a width for each class
+# The same for an RBF kernel: root mean square of the log-ratio of trained to predicted distances, class weights, over
+# the tables and C of the study `kernels`, for tables with fewer and with more than 100 positives, at their medians.
+OF_KERNELS = {62: 0.26, 166: 0.20}
 # Beside that, after training: the error of the theory in the differences between remedies, in units of the metric.
 OF_ROWS = {25: 0.02, 142: 0.005}
 MOST_NOISE = 0.5  # of log-distances, where the metric hardly depends on them
@@ -74,9 +77,10 @@ def _seen(data, selected, how, plain, random_state):
     machine, moments, setting, at, candidates, best, nothing, _ = selected
     at = _of_collapsed(at, moments, setting)
     error = how.model_error
-    error = model_error(min(data.n_pos, data.n_neg), isinstance(moments, Wide)) if error is None else error
+    wide, smaller = isinstance(moments, Wide), min(data.n_pos, data.n_neg)
+    error = model_error(smaller, wide, setting.kernel) if error is None else error
     drawn, errors = draw(machine.fitter, how.draws, random_state)
-    if isinstance(moments, Wide):  # the widths are those of the estimate, whose noise is small beside the shift's
+    if wide:  # the widths are those of the estimate, whose noise is small beside the shift's
         moments_known = moments._replace(known=solve_all(moments, setting).widths)
         drawn = [moments_known._replace(spectrum=spectrum) for spectrum in drawn]
     # remedies are compared by the noise of the sample alone, since they share the error of the theory
@@ -105,7 +109,7 @@ def _fields(data, seen, wanted, how, random_state):
     return {
         "table": table, "best": best, "metric": setting.metric,
         "mixing": mixing, "mixing_low": low, "mixing_high": high,
-        "notes": [*data.notes, *_of_machine(data, machine, wanted, how.train), *grave, *light],
+        "notes": [*data.notes, *_of_machine(data, machine, wanted, how.train), *_of_level(found, best), *grave, *light],
         "confidence": _confidence(data, setting, table, grave, best if found else None), "curve": curve,
         "data": data, "setting": setting,
         "moments": moments, "level": how.level, "candidates": candidates, "nothing": nothing, "drawn": apart,
@@ -131,15 +135,15 @@ def _to_train(setting, at, best, plain):
 
 
 def _before(error, others, place):
-    """Return the function from the slope of a metric to the standard deviation of log-distances before any training.
+    """Return the function from the slope of a metric to both errors of log-distances before any training.
 
-    It has the error of the theory, and the noise of the sample as the draws of the metric show it.
+    They are that of the theory, and the noise of the sample as the draws of the metric show it.
     """
     scatter = float(np.nanstd(others[(slice(None), *place)]))
 
     def prior(slope):
         noise = scatter / slope if slope > 0.02 else MOST_NOISE
-        return float(np.hypot(max(error, 1e-3), min(noise, MOST_NOISE)))
+        return max(error, 1e-3), min(noise, MOST_NOISE)
 
     return prior
 
@@ -159,7 +163,7 @@ def _moved(moments, setting, found, plain):
         value = np.clip(value, 0.0, 1.0)
     if plain is None:
         return at._replace(value=value), np.nan
-    plainly = expected(moments, setting._replace(chosen=()), {NOTHING: (np.nan, plain)}, 0.0)[0]
+    plainly = expected(moments, setting._replace(chosen=()), {NOTHING: (np.nan, plain)}, 0.0)[0][0]
     return at._replace(value=value), setting.record.sign * (plainly + found.beside.get(NOTHING, 0.0))
 
 
@@ -216,8 +220,15 @@ def _of_machine(data, machine, wanted, train):
     return told
 
 
-def model_error(rows, wide=False):
+def _of_level(found, best):
+    """Return a sentence if what was trained for the level did not converge, so that the level is the theory's."""
+    return [] if found is None or best in found.measured else [unconverged([best])]
+
+
+def model_error(rows, wide=False, kernel="linear"):
     """Return the standard deviation of the theory's log-distance error for a minority of so many rows."""
+    if kernel != "linear":
+        return _at(rows, OF_KERNELS)
     return _at(rows, OF_WIDTHS if wide else MODEL_ERROR)
 
 
@@ -331,16 +342,24 @@ def verify(advice, **how):
 
 
 def _judge(advice, found):
-    """Record in the advice whether theory and data agree, and change the recommendation if they do not."""
-    table = advice.table
+    """Record in the advice whether theory and data agree, and change the recommendation if they do not.
+
+    What did not converge has no measured value, and no say.
+    """
+    known = [row for row, value in found.value.items() if np.isfinite(value)]
+    if len(known) < len(found.value):
+        advice.notes = [*advice.notes, unconverged(row for row in found.value if row not in known)]
+    if advice.best not in known:
+        return
+    table = advice.table.loc[known]
     gap = table["measured"] - table["expected"]
     unit = advice.setting.unit
     off = gap.abs() > np.maximum(OFF * unit, 3.0 * np.hypot(table["measured_error"], table["scatter"]))
     # remedies share rows, folds and moments, so their mean offset is judged as one number with an error of its own
-    level = np.mean([found.resampled[row] for row in table.index], axis=0)
+    level = np.mean([found.resampled[row] for row in known], axis=0)
     advice.offset = float(gap.mean())
     advice.offset_error = float(np.hypot(np.std(level), table["scatter"].mean()))
-    winner = max(found.value, key=found.value.get)
+    winner = max(known, key=found.value.get)
     lead = found.value[winner] - found.value[advice.best]
     doubt = np.std(found.resampled[winner] - found.resampled[advice.best])
     beaten = lead > max(0.5 * TRUST * unit, 2.0 * doubt)
@@ -348,11 +367,17 @@ def _judge(advice, found):
     advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5 or surely)
     if beaten:
         close = max(NEGLIGIBLE * unit, 0.5 * doubt)
-        advice.best = simplest(found.value[winner] - pd.Series(found.value) <= close, advice.setting)
+        advice.best = simplest(found.value[winner] - pd.Series(found.value)[known] <= close, advice.setting)
     # confidence rises only if the offset is known to be small, and falls if it is large, even where that may be chance
     step = -1 if displaced(advice) else int(advice.offset_error <= OFF * unit)
     step = step if advice.agrees else -len(STEPS)
     advice.confidence = STEPS[min(max(STEPS.index(advice.confidence) + step, 0), len(STEPS) - 1)]
+
+
+def unconverged(rows):
+    """Return a sentence on fits, by (strategy, threshold), that were not used."""
+    names = ", ".join(dict.fromkeys(f"“{strategy}”" for strategy, _ in rows))
+    return f"Fits of {names} did not converge, and were not used: a smaller C, or scaled columns, may help."
 
 
 def displaced(advice):

@@ -1,7 +1,7 @@
 """The classes of a table as machines see them: linear ones from all rows, RBF kernels from as many as fit."""
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
+from sklearn.metrics.pairwise import euclidean_distances
 
 from ..kernels import bind
 from ..moments import Moments
@@ -23,7 +23,7 @@ def linear(data):
 def rbf(data, random_state):
     """Return a function from a width to the machine with this RBF kernel, all from the same rows."""
     X, y = coded_rows(data, MOST_ROWS, random_state)
-    squares = squareform(pdist(X, "sqeuclidean"))
+    squares = euclidean_distances(X - X.mean(axis=0), squared=True)
     scale = bind("rbf", X).parameters["gamma"]
 
     def machine(width):

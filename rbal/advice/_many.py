@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from tqdm.auto import tqdm
 
 from ._choice import Wanted
-from ._judgement import ends, model_error
+from ._judgement import ends, model_error, unconverged
 from ._many_level import PLAIN, after, before, moved, to_train, trained
 from ._many_predict import (
     DECADES,
@@ -21,6 +22,7 @@ from ._many_predict import (
     intervals,
     solved,
     spread,
+    steps,
     table_of,
 )
 from ._many_predict import recommended as simplest
@@ -85,6 +87,7 @@ class ManyAdvice:
     setting: object = field(default=None, repr=False)
     rows: dict = field(default_factory=dict, repr=False)
     many: bool = field(default=True, repr=False)
+    asked: dict = field(default_factory=dict, repr=False)  # arguments that were not the default, for the code
 
     @property
     def C(self):
@@ -139,8 +142,9 @@ class ManyAdvice:
 
 
 def advise_many(
-    data, wanted, C, loss, metric, *, level=0.9, error=None, draws=DRAWS, random_state=0, train="none", check=None
-):
+    data, wanted, C, loss, metric, *, level=0.9, error=None, draws=DRAWS, random_state=0, train="none", check=None,
+    progress=False,
+):  # fmt: skip
     """Return the advice on a table of many classes.
 
     Parameters
@@ -162,6 +166,8 @@ def advise_many(
         Whether a few machines are trained, for the level of all predictions; of more than SCANNED classes none are.
     check : dict, optional
         ``folds`` and ``repeats`` of a cross-validation.
+    progress : bool
+        Whether a bar shows how long the predictions will take.
 
     Returns
     -------
@@ -171,17 +177,19 @@ def advise_many(
     setting = _setting(data, wanted, C, loss)
     mixture, counts = classes_of(data.X, data.y)
     quiet = mixture.debiased(counts)
+    draws = min(draws, DRAWS if len(data.classes) <= SCANNED else DRAWS // 2)
+    bar = tqdm(total=steps(setting, draws), desc="predicting", disable=not progress, leave=False)
     try:
-        found = every(quiet, setting)
+        found = every(quiet, setting, bar)
     except NotSolved:
         mixture, notes = spread(mixture, counts), [*notes, SPREAD]
         quiet = mixture.debiased(counts)
-        found = every(quiet, setting)
+        bar.reset()
+        found = every(quiet, setting, bar)
     rows = chosen(found)
     best = simplest(rows)
     error = model_error(min(data.sizes)) if error is None else error
-    most = DRAWS if len(data.classes) <= SCANNED else DRAWS // 2
-    how = {"draws": min(draws, most), "error": error, "rng": np.random.default_rng(random_state)}
+    how = {"draws": draws, "error": error, "rng": np.random.default_rng(random_state)}
     # doing nothing: with C = 1, or with the one that was fixed
     plain = next(iter(candidates(quiet, setting, "as is", 1.0 if wanted.C is not None else C)), None)
     found = None
@@ -191,7 +199,8 @@ def advise_many(
         rows, plain = moved(rows, found, quiet, setting, best), after(plain, PLAIN, found, quiet, setting)
         how |= {"error": found.error.get(best, error), "u": found.u.get(best, 0.0)}
         notes += _of_training(found, best)
-    macro, recalls = intervals(mixture, counts, setting, rows[best], how)
+    with bar:
+        macro, recalls = intervals(mixture, counts, setting, rows[best], how, bar)
     told = np.diagonal(rows[best].confusion)
     around = ends(np.array(rows[best].recall), macro, level) - rows[best].recall
     confusion = pd.DataFrame(rows[best].confusion, data.classes, data.classes)
@@ -252,7 +261,7 @@ def _of_classes(data, candidate):
 def _of_training(found, best):
     """Return a sentence on what was trained."""
     if best not in found.measured:
-        return []
+        return [unconverged([best])]
     value, error, told = found.measured[best]
     return [
         f"{found.fits} machines were trained on {found.rows:,} rows: macro recall {value:.3f} ± {error:.3f} in folds, "
@@ -271,15 +280,19 @@ def _verified(advice, mixture, check, random_state):
     """Add what cross-validation measures, and whether it agrees."""
     from ._many_pipeline import measured
 
-    recall, error, share = measured(advice, **check, random_state=random_state)
-    table = advice.table.copy()
+    recall, error, sizes = measured(advice, **check, random_state=random_state)
+    table, smaller = advice.table.copy(), advice.setting._replace(sizes=tuple(sizes.tolist()))
     for row, candidate in advice.rows.items():
         table.loc[row, ["measured", "measured_error"]] = recall[row], error[row]
-        smaller = advice.setting._replace(sizes=tuple(share * np.array(advice.setting.sizes)))
         mixing = None if np.isnan(candidate.mixing) else candidate.mixing
         at = solved(mixture, smaller, candidate.strategy, candidate.C, mixing)
         table.loc[row, "expected"] = np.nan if at is None else at.metrics.ba(candidate.offsets)
     advice.table, row = table, table.loc[advice.best]
+    lost = [name for name, value in recall.items() if not np.isfinite(value)]
+    if lost:
+        advice.notes = [*advice.notes, unconverged(lost)]
+    if advice.best in lost:
+        return advice
     half = 0.5 * (row["high"] - row["low"])
     gap = abs(row["measured"] - row["expected"])
     advice.agrees = bool(gap <= max(OFF, np.hypot(half, 2.0 * row["measured_error"])))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..strategies import REMEDIES
-from ._level import FOLDS, plan, update
+from ._level import FOLDS, plan, weigh
 from ._many_predict import candidates, drawn, rescaled, solved
 
 GRID = np.array([-0.9, -0.4, 0.0, 0.4, 0.9])  # of u, at which the theory is asked
@@ -39,13 +39,13 @@ def to_train(rows, best, plain):
 
 
 def before(mixture, counts, error, random_state):
-    """Return the standard deviation of u before training: the error of the theory, and the noise of the centres."""
+    """Return both errors of u before training: that of the theory, and the noise of the centres."""
     rng, quiet = np.random.default_rng(random_state), mixture.debiased(counts)
     others = [quiet, *drawn(mixture, counts, DRAWN, 0.0, rng)]
     far = np.array([np.linalg.norm(other.means - other.means.mean(axis=0)) for other in others])
     # classes in one place have no distance whose noise could be told
     noise = MOST_NOISE if far[0] < 0.1 * far.max() else np.std(np.log(np.maximum(far / far[0], 0.1)))
-    return float(np.hypot(max(error, 1e-3), min(noise, MOST_NOISE)))
+    return max(error, 1e-3), float(min(noise, MOST_NOISE))
 
 
 def part(y, rows, rng):
@@ -67,8 +67,8 @@ def trained(data, mixture, setting, machines, prior, random_state):
     setting : ManySetting
     machines : dict
         The candidates to train.
-    prior : float
-        Standard deviation of u before.
+    prior : (float, float)
+        Errors of u before: of the theory, and of the rows.
     random_state : int
 
     Returns
@@ -90,12 +90,14 @@ def trained(data, mixture, setting, machines, prior, random_state):
         {}, {}, {}, len(y), FOLDS * repeats * T * len(at), machines[PLAIN].C if PLAIN in machines else np.nan
     )
     for row, c in at.items():
+        if not np.isfinite(recall[row]):  # its fits did not converge
+            continue
         told = np.array([_expected(rescaled(mixture, u), smaller, c) for u in GRID])
         good = np.isfinite(told)
         if good.sum() < 3:
             continue
         noise = np.array([[error[row] ** 2 + (0.5 / (T * np.bincount(y).min())) ** 2]])
-        found.u[row], found.error[row] = update(prior, GRID[good], told[good, None], np.array([recall[row]]), noise)
+        found.u[row], found.error[row] = weigh(*prior, GRID[good], told[good, None], np.array([recall[row]]), noise)
         found.measured[row] = recall[row], error[row], float(np.interp(0.0, GRID[good], told[good]))
     return found
 

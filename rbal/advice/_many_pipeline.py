@@ -7,6 +7,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._support.documented import Documented
 from ..strategies import REMEDIES
+from ._check import MOST_ROWS, converged_scores
+from ._many_level import part
 from ._pipeline import coding_of, learner, sampler
 
 
@@ -74,9 +76,15 @@ def pipeline(advice, random_state=None):
 
 
 def measured(advice, folds, repeats, random_state):
-    """Return what :func:`cross_validated` gives for all candidates of an advice."""
+    """Return recalls and errors of all candidates of an advice by cross-validation, and the class sizes of a fold (T,).
+
+    A table of more than MOST_ROWS rows is sampled down.
+    """
     data = advice.data
-    return cross_validated((data.X, data.y), advice.setting.loss, advice.rows, folds, repeats, random_state)
+    chosen = part(data.y, min(MOST_ROWS, len(data.y)), np.random.default_rng(random_state))
+    X, y = data.X[chosen], data.y[chosen]
+    recall, error, share = cross_validated((X, y), advice.setting.loss, advice.rows, folds, repeats, random_state)
+    return recall, error, share * np.bincount(y)
 
 
 def cross_validated(table, loss, candidates, folds, repeats, random_state):
@@ -94,14 +102,13 @@ def cross_validated(table, loss, candidates, folds, repeats, random_state):
     Returns
     -------
     recall : dict
-        From (strategy, threshold) to the mean macro recall.
+        From (strategy, threshold) to the mean macro recall; NaN if a fit did not converge.
     error : dict
         To its standard error, of resampled rows within each class.
     share : float
         Part of the rows that each machine was trained on.
     """
-    from imblearn.pipeline import make_pipeline
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from sklearn.model_selection import StratifiedKFold
 
     X, y = table
     sizes, rng = np.bincount(y), np.random.default_rng(random_state)
@@ -110,12 +117,23 @@ def cross_validated(table, loss, candidates, folds, repeats, random_state):
     for _ in range(repeats):
         split = StratifiedKFold(folds, shuffle=True, random_state=int(rng.integers(2**31)))
         for row, candidate in candidates.items():
-            model = make_pipeline(*machines(loss, candidate, int(rng.integers(2**31))))
-            scores = cross_val_predict(model, X, y, cv=split, method="decision_function")
-            hits[row] += np.argmax(scores - candidate.offsets, axis=1) == y
+            seed = int(rng.integers(2**31))
+            for train, test in split.split(X, y):
+                scores = _scores(loss, candidate, X[train], y[train], X[test], seed)
+                right = np.argmax(scores - candidate.offsets, axis=1) == y[test]
+                hits[row][test] += np.where(np.isnan(scores).any(axis=1), np.nan, right)
     recall, error = {}, {}
     for row, hit in hits.items():
         parts = [hit[y == k] / repeats for k in range(len(sizes))]
         recall[row] = float(np.mean([part.mean() for part in parts]))
         error[row] = float(np.sqrt(sum(part.var() / len(part) for part in parts)) / len(sizes))
     return recall, error, (folds - 1) / folds
+
+
+def _scores(loss, candidate, X, y, new, seed):
+    """Train a candidate on rows X (n, D) of classes y (n,); return the scores of new rows for each class."""
+    *drawn, rest = machines(loss, candidate, seed)
+    for step in drawn:
+        X, y = step.fit_resample(X, y)
+    classes = range(len(candidate.offsets))
+    return np.stack([converged_scores(clone(rest.estimator), X, (y == k).astype(int), new) for k in classes], axis=1)

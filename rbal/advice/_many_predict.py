@@ -197,24 +197,27 @@ def candidates(mixture, setting, strategy, C, mixing=None, *, moved=False):
     ]
 
 
-def scanned(mixture, setting, strategy):
+def scanned(mixture, setting, strategy, bar):
     """Return candidates of a remedy over all C, with trained thresholds; of few classes, closer around the best."""
     mixing = REMEDIES[strategy].mixing
-    found = [c for C in setting.C for c in candidates(mixture, setting, strategy, C, mixing)]
+    found = []
+    for C in setting.C:
+        found += candidates(mixture, setting, strategy, C, mixing)
+        bar.update()
     if found and setting.open and len(setting.sizes) <= SCANNED:
         top = max(found, key=lambda c: c.recall).C
         found += [c for f in FACTORS for c in candidates(mixture, setting, strategy, top * f, mixing)]
     return found
 
 
-def every(mixture, setting):
-    """Return all candidates.
+def every(mixture, setting, bar):
+    """Return all candidates; the progress bar moves with each C of each remedy.
 
     C is searched for class weights and, of few classes, for all remedies; others have that of class weights. Thresholds
     are moved where no row is lost and none counts twice.
     """
     weighted = next(name for name, remedy in REMEDIES.items() if remedy.class_weight)
-    found = scanned(mixture, setting, weighted)
+    found = scanned(mixture, setting, weighted, bar)
     if not found:
         raise NotSolved(f"no saddle point converged at C={list(setting.C)} and loss={setting.loss!r}: try another C")
     C = chosen(found)[weighted, "trained"].C
@@ -223,12 +226,14 @@ def every(mixture, setting):
             places = MIXED[len(setting.sizes) > SCANNED :] if len(set(setting.sizes)) > 1 else ()
             mixings = [_mixing(setting.alphas, u) for u in places]
             found += [c for mixing in mixings for c in candidates(mixture, setting, name, C, mixing)]
+            bar.update()
             continue
         if name != weighted and len(setting.sizes) <= SCANNED:
-            found += scanned(mixture, setting, name)
+            found += scanned(mixture, setting, name, bar)
         at = candidates(mixture, setting, name, C, remedy.mixing, moved=not remedy.samples)
         known = {(c.strategy, c.threshold, c.C) for c in found}
         found += [c for c in at if (c.strategy, c.threshold, c.C) not in known]
+        bar.update()
     return found
 
 
@@ -253,7 +258,13 @@ def recommended(rows):
     return min(good, key=lambda row: simplicity(*row, True))
 
 
-def intervals(mixture, counts, setting, candidate, how):
+def steps(setting, draws):
+    """Return how often a bar moves in :func:`every` and :func:`intervals`."""
+    searches = sum(not remedy.searched for remedy in REMEDIES.values()) if len(setting.sizes) <= SCANNED else 1
+    return searches * len(setting.C) + len(REMEDIES) + draws
+
+
+def intervals(mixture, counts, setting, candidate, how, bar):
     """Return macro recalls (draws,) and recalls (draws, T) of one candidate on other samples; ``how`` is a dict.
 
     Parameters
@@ -264,10 +275,13 @@ def intervals(mixture, counts, setting, candidate, how):
     candidate : Candidate
     how : dict
         ``draws``, ``error``, ``rng`` and ``u`` of :func:`drawn`.
+    bar : tqdm
+        Moves with each draw.
     """
     found = []
     mixing = None if np.isnan(candidate.mixing) else candidate.mixing
     for other in drawn(mixture, counts, **how):
+        bar.update()
         solution = solved(other, setting, candidate.strategy, candidate.C, mixing)
         if solution is not None:
             found.append(solution.metrics.recall(candidate.offsets))

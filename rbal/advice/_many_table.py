@@ -34,6 +34,7 @@ class ManyData:
     notes: list = field(default_factory=list)
     is_sparse: bool = False
     is_unusual: bool = False
+    source: object = None  # the file that it was read from, if it was
 
     @property
     def D(self):

@@ -9,6 +9,7 @@ import numpy as np
 from ..losses import LOSSES
 from ..strategies import REMEDIES
 from ._report import VERSION, _number, clean, fold, remedy
+from ._telling import code
 
 SHOWN = 12  # classes that the terminal lists, those with the lowest recalls first
 
@@ -58,34 +59,13 @@ def explain(advice):
     return "\n".join([*verdict(advice), *of_classes(advice)])
 
 
-def code(advice, path=None, label=None, dropped=()):
-    """Return Python code that trains the recommended classifier."""
-    data, lines = advice.data, ["import rbal", "# X, y: the features and the labels, as they were given here"]
-    if all(isinstance(name, str) for name in data.names):
-        without = repr([str(label), *dropped]) if dropped else repr(str(label or "label"))
-        lines = [
-            "import pandas as pd, rbal",
-            f"table = pd.read_csv({str(path or 'table.csv')!r})",
-            f"X, y = table.drop(columns={without}), table[{str(label or 'label')!r}]",
-        ]
-    C = repr("best") if advice.setting.open else repr(list(advice.setting.C)) if len(advice.setting.C) > 1 else (
-        f"{advice.setting.C[0]:g}"
-    )  # fmt: skip
-    options = [f"C={C}"] + ([] if advice.setting.loss == "hinge" else [f"loss={advice.setting.loss!r}"])
-    options += [] if data.standardize else ["standardize=False"]
-    return "\n".join([
-        *lines, f"advice = rbal.advise(X, y, {', '.join(options)})",
-        "model = advice.pipeline(random_state=0).fit(X, y)",
-    ])  # fmt: skip
-
-
-def text(advice, path=None, label=None, *, dropped=(), bold=False):
+def text(advice, *, bold=False):
     """Return the text that the command prints: verdict, remedies, classes, code."""
     parts = [fold(line) for line in verdict(advice)]
     parts = [f"\x1b[1m{part}\x1b[0m" for part in parts] if bold else parts
     parts += ["", *_remedy_lines(advice), "", *_class_lines(advice), ""]
     parts += [fold(line) for line in of_classes(advice)]
-    parts += ["", *(f"  {clean(line)}" for line in code(advice, path, label, dropped).split("\n")), ""]
+    parts += ["", *(f"  {clean(line)}" for line in code(advice, short=True).split("\n")), ""]
     data = advice.data
     kinds = f"{len(data.numeric)} numeric" + (f", {len(data.categorical)} categorical" if data.categorical else "")
     used = f"{len(data.columns)} columns used ({kinds}; {data.D} features)"
@@ -233,8 +213,9 @@ def to_html(advice):
     from ._page import STYLE
 
     notes = "".join(f"<p>{_escaped(line)}</p>" for line in of_classes(advice))
+    told = html.escape("\n".join(map(clean, code(advice, short=True).split("\n"))))
     return PAGE.format(
-        style=STYLE, verdict=_verdict(advice), code=html.escape("\n".join(map(clean, code(advice).split("\n")))),
+        style=STYLE, verdict=_verdict(advice), code=told,
         classes=_classes(advice), confusion=_confusion(advice), remedies=_remedies(advice), notes=notes,
         version=__version__,
     )  # fmt: skip

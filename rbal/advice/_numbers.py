@@ -127,6 +127,8 @@ def as_numbers(cells, form, na=()):
         The cells that are missing but not empty.
     bad : str or None
     """
+    if pd.api.types.infer_dtype(cells, skipna=True) not in ("string", "empty"):
+        cells = cells.map(str, na_action="ignore")  # pandas makes Python integers of those beyond 64 bits
     cells = cells.str.strip()
     missing = is_missing(cells, na, among_numbers=True)
     given = cells[~missing]

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from .._support.validation import number
 from ..metrics import Threshold
 from ._cuts import at_threshold, best_threshold
 from ._judgement import ends
@@ -46,6 +47,8 @@ def _costs(setting):
 def threshold_for(advice, **wanted):
     """Return the threshold for what is wanted, as numbers."""
     sizes = {"n_pos": advice.data.n_pos, "n_neg": advice.data.n_neg}
+    for name in {"recall", "precision"} & {name for name, value in wanted.items() if value is not None}:
+        wanted[name] = number(name, wanted[name], 0.0, 1.0)
     found = solution(advice).metrics.threshold_for(advice.setting.share, **wanted, **sizes)
     return Threshold(*map(float, found))
 

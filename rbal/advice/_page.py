@@ -12,11 +12,9 @@ from ..strategies import REMEDIES
 from . import _report
 from ._pipeline import learner
 from ._report import clean, doing, explain, machine, nothing, remedy, summary, title
-from ._telling import of_data, of_probabilities
+from ._telling import code, of_data, of_probabilities
 
-MOST_NAMES = 20  # the code lists the columns if there are no more than this, and otherwise drops the label
 INK, BAND = "#222221", "#ebebeb"  # colours of the figure that the page replaces, since it may be dark
-PLAIN = (str, int, float, bool)  # types of labels that the code writes as they are
 
 
 def to_fragment(advice):
@@ -159,67 +157,6 @@ def probabilities(advice):
         f"this table multiply the odds p/(1−p) of a positive by {odds / seen:.3g}, or calibrate on rows in its own mix "
         "that were not trained on."
     )
-
-
-# ---- code to copy
-
-
-def code(advice, path=None, label=None, dropped=(), short=False):
-    """Return Python code that trains the recommended classifier, from a file and a column of labels if these are known.
-
-    The short form is for an advice that nobody has changed since.
-    """
-    data, setting = advice.data, advice.setting
-    without = repr([str(label), *dropped]) if dropped else None
-    file, label = (repr(str(name)) if name else f'"{known}"' for name, known in ((path, "table.csv"), (label, "label")))
-    lines = ["import rbal", "", "# X, y: the features and the labels, as they were given here"]
-    if all(isinstance(name, str) for name in data.names):
-        names = f"[{', '.join(map(repr, data.columns))}]"
-        listed = len(data.columns) <= MOST_NAMES and len(names) < 400
-        features = f"table[{names}]" if listed and not short else f"table.drop(columns={without or label})"
-        lines = [
-            *(["import pandas as pd, rbal"] if short else ["import pandas as pd", "import rbal", ""]),
-            f"table = pd.read_csv({file})  # your file, with sep= and decimal= as it needs",
-            f"X, y = {features}, table[{label}]  # your column of labels",
-        ]  # fmt: skip
-    options = [f"metric={advice.metric!r}", f"C={_left_open(advice)}", f"loss={setting.loss!r}"]
-    if short:
-        options = [option for option in options if option not in ("metric='ba'", "loss='hinge'")]  # the defaults
-    options += [f"positive={_label(data)}"]
-    options += (
-        [f"kernel={advice.wanted.kernel!r}"] if advice.wanted.kernel != "best" and setting.loss == "hinge" else []
-    )
-    options += [f"moments={advice.wanted.moments!r}"] if advice.wanted.moments != "auto" else []
-    options += [f"costs={setting.costs!r}"] if setting.record.priced else []
-    options += [] if data.standardize else ["standardize=False"]
-    codes = [name for name in data.categorical if _looks_like_numbers(data.rows[0][name])]
-    options += [f"categorical={codes!r}"] if codes else []
-    lines += [
-        f"advice = rbal.advise(X, y, {', '.join(options)})",
-        f"advice.best = {advice.best!r}  # the remedy recommended above",
-        "model = advice.pipeline(random_state=0).fit(X, y)  # then: model.predict(new rows)",
-    ]
-    if short:
-        lines = [line.split("  # ")[0] for line in lines if line and not line.startswith("advice.best")]
-    return "\n".join(lines)
-
-
-def _left_open(advice):
-    """Return the argument C of the advice, as code."""
-    C = advice.wanted.C
-    return repr(advice.setting.C if C is None else C if isinstance(C, str) else list(C))
-
-
-def _label(data):
-    return repr(data.positive if type(data.positive) in PLAIN else str(data.positive))
-
-
-def _looks_like_numbers(levels):
-    try:
-        levels.dropna().astype(float)
-    except ValueError:
-        return False
-    return True
 
 
 # ---- figures and numbers

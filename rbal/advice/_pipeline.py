@@ -14,13 +14,35 @@ from .._support.validation import flag, number, positive_int
 from ..losses import LOSSES
 from ..strategies import REMEDIES
 
+MOST_NAMES = 1_000  # columns that scikit-learn looks up by their names in no time
+
 
 def coding(numeric, categorical, standardize=True):
     """Return a transformer that imputes and scales numeric columns, one-hot encodes others and drops unnamed ones."""
     steps = [SimpleImputer()] + ([StandardScaler()] if standardize else [])
     levels = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
     parts = [("numbers", make_pipeline(*steps), numeric), ("levels", levels, categorical)]
-    return ColumnTransformer([part for part in parts if len(part[2])], sparse_threshold=0.0)
+    parts = [(name, part, Columns(used) if len(used) > MOST_NAMES else used) for name, part, used in parts if len(used)]
+    return ColumnTransformer(parts, sparse_threshold=0.0)
+
+
+class Columns:
+    """Many columns of a frame, found all at once: scikit-learn searches all names for each of them."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def __call__(self, X):
+        """Return the places of the columns in X."""
+        if not hasattr(X, "columns"):
+            return self.names  # which are places
+        at = X.columns.get_indexer(self.names) if isinstance(self.names[0], str) else np.array(self.names)
+        if (at < 0).any():
+            raise ValueError(f"X must have the column {self.names[int(np.argmin(at))]!r}")
+        return at.tolist()
+
+    def __repr__(self):
+        return f"Columns({self.names!r})"
 
 
 def coding_of(data):

@@ -8,11 +8,14 @@ import os
 import warnings
 import zlib
 from collections import Counter
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from .._support.files import any_path
+from .._support.frames import as_floats, distinct, needs_plain
+from .._support.validation import listed
 from ._table import Coder, TableError, _some
 from ._texts import Texts, check_marks, relabelled, without
 
@@ -25,10 +28,94 @@ WIDE = {
 }  # fmt: skip
 
 
-def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), standardize=True, sep=None, encoding=None,
-         decimal=None, thousands=None, na=(), random_state=0, advance=None, kind=Coder):  # fmt: skip
-    """Read a table from a file by a ``kind`` of Coder; ``advance`` is told the share of the file that was read."""
-    path = Path(path)
+class Source(NamedTuple):
+    """The file that a table was read from, and the options that read it in the same way."""
+
+    path: object
+    label: object
+    options: dict
+
+
+def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), standardize=True, random_state=0,
+         advance=None, kind=Coder, **how):  # fmt: skip
+    """Read a table from a file by a ``kind`` of Coder; ``advance`` is told the share of the file that was read.
+
+    ``how`` are the options of :func:`read_table` beside ``drop`` and ``categorical``.
+    """
+    coder, unusual = kind(categorical, standardize, random_state, keep), False
+    how |= {"drop": listed("drop", drop), "categorical": categorical}
+    for block, labels, current in _blocks(path, label, advance=advance, **how):
+        texts, unusual = current, unusual or needs_plain(block)
+        coder.add(block, labels)
+    if not coder.classes:
+        raise TableError("the table has no rows")
+    new, said = (None, []) if texts is None else relabelled(list(coder.classes))
+    if new is not None:
+        coder.relabel(new)
+    data = coder.finish(positive)
+    data.is_unusual = unusual
+    data.notes += coder.numbers_as_text() if texts is None else [*said, *texts.notes(data.columns)]
+    data.source = Source(path, label, _spelled(how, texts))
+    return data
+
+
+def read_table(
+    path, label, *, drop=(), categorical="auto", sep=None, encoding=None, decimal=None, thousands=None, na=()
+):
+    """Read a table as :func:`rbal.advice.advise_file` does, for :func:`rbal.advise` and for training.
+
+    Parameters
+    ----------
+    path : path
+        CSV file with a header, possibly compressed by gzip; or Parquet, if pyarrow is installed.
+    label : str
+        Column of the labels.
+    drop : list of str
+        Columns to leave out.
+    categorical : "auto" or list of str
+        Columns that are not read as numbers, however much their text looks like it.
+    sep, encoding, decimal, thousands, na
+        As in :func:`rbal.advice.advise_file`: what is not given is recognised.
+
+    Returns
+    -------
+    X : DataFrame
+        Features (n, L), with NaN where a value is missing.
+    y : Series
+        Labels (n,).
+    """
+    blocks, labels = [], []
+    how = {"sep": sep, "encoding": encoding, "decimal": decimal, "thousands": thousands, "na": na}
+    for block, these, current in _blocks(path, label, drop=listed("drop", drop), categorical=categorical, **how):
+        blocks.append(block), labels.append(these)
+        texts = current
+    if not blocks:
+        raise TableError("the table has no rows")
+    y = pd.concat(labels, ignore_index=True)
+    y = pd.Series(np.asarray(y), name=label).infer_objects()
+    found = distinct(y).tolist()
+    return _joined(blocks), y if texts is None else y.map(relabelled(found)[0])
+
+
+def _joined(blocks):
+    """Return one frame, in which a column that changes its type further on has the one that the Coder takes it for."""
+    X = pd.concat(blocks, ignore_index=True)
+    for name in X.columns[X.dtypes != blocks[0].dtypes]:
+        first, column = blocks[0][name], X[name]
+        if pd.api.types.is_numeric_dtype(first):  # or truth values
+            X[name] = as_floats(name, column)
+        elif first.notna().any():
+            X[name] = column.astype(object).map(str, na_action="ignore")
+    return X
+
+
+def _blocks(path, label, *, drop=(), categorical="auto", sep=None, encoding=None, decimal=None, thousands=None, na=(),
+            advance=None):  # fmt: skip
+    """Yield blocks of features and labels of a file and, of a CSV file, the Texts that read them, or else None."""
+    path, na = any_path("path", path), listed("na", na, "words or numbers")
+    for name, value in (("sep", sep), ("encoding", encoding)):
+        if value is not None and not isinstance(value, str):
+            raise TableError(f"{name} must be text, got {value!r}")
     if not path.exists():
         raise TableError(f"there is no file {str(path)!r}: check the path")
     if not path.is_file():
@@ -36,32 +123,34 @@ def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), st
     if path.stat().st_size == 0:
         raise TableError(f"{str(path)!r} is empty")
     check_marks(decimal, thousands)
-    coder = kind(categorical, standardize, random_state, keep)
     with open(path, "rb") as file:
         is_parquet = file.read(4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     if is_parquet:
         for block in _parquet(path, advance):
             unwanted = _unwanted(list(block.columns), label, drop)
-            coder.add(without(block.drop(columns=unwanted), na), block[label])
-        data = coder.finish(positive)
-        data.notes += coder.numbers_as_text()
-        return data
-    left = [*drop, *(() if isinstance(categorical, str) else categorical)]
+            yield without(block.drop(columns=unwanted), na), block[label], None
+        return
+    left = [*drop, *(() if isinstance(categorical, str) else listed("categorical", categorical))]
     wanted = {"left": left, "decimal": decimal, "thousands": thousands, "na": na}
-    for block, labels, current in _csv(path, label, sep, encoding, wanted, advance):
-        texts = current
-        coder.add(block.drop(columns=_unwanted([*block.columns, label], label, drop)[1:]), labels)
-    new, said = relabelled(list(coder.classes))
-    coder.relabel(new)
-    data = coder.finish(positive)
-    data.notes += [*said, *texts.notes(data.columns)]
-    return data
+    for block, labels, texts in _csv(path, label, sep, encoding, wanted, advance):
+        yield block.drop(columns=_unwanted([*block.columns, label], label, drop)[1:]), labels, texts
+
+
+def _spelled(how, texts):
+    """Return the options of read_table that differ from their defaults, with what was recognised in their place."""
+    given = {**how, **({} if texts is None else texts.settings(how.get("sep"), how.get("encoding")))}
+    if texts is None:
+        given = {name: value for name, value in given.items() if name in ("drop", "na")}
+    lists = {name: list(v) for name, v in given.items() if not (v is None or isinstance(v, str))}
+    return {name: value for name, value in (given | lists).items() if value not in (None, [], "auto")}
 
 
 def _unwanted(columns, label, drop):
     """Return the columns that are no features: the label first, then those to drop."""
     if label not in columns:
         raise TableError(f"there is no column {label!r} to be the label: there are {_some(columns)}")
+    if columns.count(label) > 1:
+        raise TableError(f"two columns are called {label!r}: rename one")
     for name in drop:
         if name not in columns:
             raise TableError(f"there is no column {name!r} to leave out: there are {_some(columns)}")
@@ -102,9 +191,11 @@ def _csv(path, label, sep, encoding, wanted, advance):
     lines = max(1, head.count(b"\n"))
     nrows = max(100, int(BLOCK * lines / max(len(head), 1)))
 
+    def ragged():
+        return _ragged(path, sep, encoding, len(fields))
+
     def watched():
-        doubt = lambda: _ragged(path, sep, encoding, len(fields))  # noqa: E731
-        return _Watched(_opened(path), sep.encode("ascii"), path, doubt)
+        return _Watched(_opened(path), sep.encode("ascii"), path, ragged)
 
     def parsed(raw, **options):
         text = io.TextIOWrapper(io.BufferedReader(raw, 1 << 20), encoding, newline="")
@@ -113,25 +204,31 @@ def _csv(path, label, sep, encoding, wanted, advance):
             skipinitialspace=sep != " ", **options,
         )  # fmt: skip
 
+    def read_by(texts, block):
+        try:
+            return texts(block)
+        except TableError as error:  # what is missing in a cell may be missing because the row is short
+            raise TableError(ragged() or str(error)) from None
+
+    def beginning(dtype):
+        text, table = parsed(watched(), dtype=dtype, nrows=max(100, nrows * LOOKED // BLOCK))
+        text.close()
+        _unwanted(list(table.columns), label, ())
+        return table
+
     n = 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-            beginning = []
-            for dtype in (None, "str"):
-                text, table = parsed(watched(), dtype=dtype, nrows=max(100, nrows * LOOKED // BLOCK))
-                beginning.append(table)
-                text.close()
-            _unwanted(list(table.columns), label, ())
-            texts = Texts(*beginning, label, sep=sep, **wanted)
+            texts = Texts(*map(beginning, (None, object)), label, sep=sep, **wanted)
             texts.twice = [name for name, count in Counter(fields).items() if count > 1 and name]
             size, raw = os.path.getsize(path), watched()
             text, blocks = parsed(raw, dtype=texts.dtype, chunksize=nrows)
             with text:
                 for block in blocks:
                     n += len(block)
-                    yield *texts(block), texts
+                    yield *read_by(texts, block), texts
                     if advance:
                         advance(min(1.0, raw.position() / size))
     except UnicodeError:
@@ -139,17 +236,14 @@ def _csv(path, label, sep, encoding, wanted, advance):
     except pd.errors.EmptyDataError:
         raise TableError(f"{str(path)!r} holds no table") from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, csv.Error):
-        problem = _ragged(path, sep, encoding, len(fields))
-        raise TableError(problem or f"{str(path)!r} is not a readable CSV file") from None
+        raise TableError(ragged() or f"{str(path)!r} is not a readable CSV file") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise TableError(f"{str(path)!r} is a broken gzip file: unpack it first") from None
     if n == 0:
         raise TableError("the table has no rows")
     # pandas fills up rows that are too short, but the number of separators gives them away
-    if raw.separators != (n + 1) * (len(fields) - 1):
-        problem = _ragged(path, sep, encoding, len(fields))
-        if problem:
-            raise TableError(problem)
+    if raw.separators != (n + 1) * (len(fields) - 1) and (problem := ragged()):
+        raise TableError(problem)
 
 
 def _opened(path):

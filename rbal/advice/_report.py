@@ -248,6 +248,9 @@ def plot(advice, axes=None):
 
     if axes is None:
         _, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", width_ratios=(1.3, 1.0))
+    axes = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(axes) != 2 or not all(hasattr(ax, "errorbar") for ax in axes):
+        raise TypeError("axes must be two matplotlib Axes, or None")
     left, right = axes
     table = advice.table[::-1]
     place = np.arange(len(table))

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+SMALLEST = 1e-150  # of a column: its squares are numbers with all their digits
+
 
 class Sums:
     """Rows of one class: kept while they are few, and then only their number, sum and products."""
@@ -51,10 +53,13 @@ def moments(sums, T):
     return means[0] - means[1], *covariances
 
 
-def middle_and_width(values):
-    """Return the mean and the standard deviation of values (n,), which bring numbers of any size to order 1."""
-    if not values.size:
-        return 0.0, 1.0
-    size = np.abs(values).max() or 1.0  # so that no square overflows
-    middle, width = (values / size).mean(), (values / size).std()
-    return size * middle, size * width if width > 1e-12 * abs(middle) else size
+def middles_and_widths(values):
+    """Return mean and standard deviation of columns (n, L), as (L, 2): they bring numbers of any size to order 1."""
+    here = ~np.isnan(values)
+    n = np.maximum(here.sum(axis=0), 1)
+    size = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)  # so that no square overflows
+    size[size < SMALLEST] = 1.0
+    scaled = np.where(here, values / size, 0.0)
+    middle = scaled.sum(axis=0) / n
+    width = np.sqrt((np.where(here, scaled - middle, 0.0) ** 2).sum(axis=0) / n)
+    return np.stack([size * middle, size * np.where(width > 1e-12 * np.abs(middle) + SMALLEST, width, 1.0)], axis=1)

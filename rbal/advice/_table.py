@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from .._support.frames import as_pandas, factorized, is_time, needs_plain
-from .._support.validation import LARGEST
+from .._support.frames import as_pandas, distinct, factorized, floats, is_plain, is_time, needs_plain
+from .._support.validation import LARGEST, listed
 from ..moments._estimate import from_covariances, from_rows
-from ._features import Counting, ManyLabels, TableError, candidates, features
+from ._features import Counting, Ends, ManyLabels, TableError, features, still_counting, unnamed
 from ._numbers import ANYWHERE
-from ._sums import Sums, middle_and_width, moments
+from ._sums import Sums, middles_and_widths, moments
 
 MOST_LEVELS = 100  # a categorical column with more levels is an identifier or free text
 MOST_COLUMNS = 10_000  # largest number of coded columns whose covariance is held in memory
@@ -47,6 +47,7 @@ class Data:
     is_sparse: bool = False
     is_unusual: bool = False  # whether scikit-learn needs the frame made plain
     notes: list = field(default_factory=list)  # sentences on what was recognised and left out
+    source: object = None  # the file that it was read from, if it was
 
     @property
     def columns(self):
@@ -79,7 +80,11 @@ def from_arrays(X, y, positive=None, categorical="auto", standardize=True, rando
 
 
 def _one_dimension(y):
-    y = np.asarray(as_pandas(with_gaps(y), "y"))
+    y = as_pandas(with_gaps(y), "y")
+    try:
+        y = np.asarray(y)
+    except ValueError:
+        raise TableError("y must hold one label for each row, got lists of several lengths") from None
     if y.ndim != 1:
         raise TableError(f"y must have one dimension, got shape {y.shape}")
     return y
@@ -107,10 +112,12 @@ class Coder:
     most_classes = 2
 
     def __init__(self, categorical="auto", standardize=True, random_state=0, keep=()):
-        self.categorical, self.standardize, self.keep = categorical, standardize, keep
+        self.categorical = categorical if isinstance(categorical, str) else listed("categorical", categorical)
+        self.standardize, self.keep = standardize, listed("keep", keep)
         self.names, self.forced = None, ()
         self.keys = {}  # from ("value", column), ("missing", column) or ("level", column, level) to an index
-        self.kind, self.origin = {}, {}
+        self.levels = {}  # from a categorical column to the indices of its levels
+        self.kind, self.origin, self.ends = {}, {}, Ends()
         self.imputed, self.dropped = {}, {}
         self.classes, self.kept = {}, {}
         self.notes = []
@@ -125,19 +132,19 @@ class Coder:
         labels = pd.Series(np.asarray(labels))
         if labels.isna().any():
             raise TableError(f"the label is missing in {int(labels.isna().sum())} rows: fill them in or drop them")
+        found, rank = distinct(labels), self.rng.random(len(block))  # in the order of the rows, whatever the blocks
         if self.names is None:
             self._begin(block)
-        for name, seen in self.counts.items():
-            seen.add(block[name])
+        self.counts = still_counting(self.counts, block)
         A = self._coded(block)
-        for label in labels.unique():
+        for label in found:
             if label not in self.classes:
                 self.classes[label] = Sums()
                 if len(self.classes) > self.most_classes:
                     raise self.too_many()
             member = (labels == label).to_numpy()
             self.classes[label].add(A[member])
-            self._keep(label, block[member])
+            self._keep(label, block[member], rank[member])
         self.held += A.size
         if self.held > MOST_FLOATS:
             self._sum_up()
@@ -160,7 +167,8 @@ class Coder:
         for name in self.keep:
             if name not in self.names:
                 raise TableError(f"there is no column {name!r} to keep: there are {_some(self.names)}")
-        self.counts = {name: Counting(name) for name in candidates(self.names) if name not in self.keep}
+        nameless, kept = set(unnamed(self.names)), set(self.keep)
+        self.counts = {name: Counting(name in nameless) for name in self.names if name not in kept}
         if not isinstance(self.categorical, str):
             missing = [name for name in self.categorical if name not in self.names]
             if missing:
@@ -168,35 +176,35 @@ class Coder:
             self.forced = tuple(self.categorical)
         elif self.categorical != "auto":
             raise TableError(f"categorical must be 'auto' or a list of columns, got {self.categorical!r}")
-        for name in self.names:
-            column = block[name]
-            if is_time(column):
+        empty = block.isna().all().to_numpy()
+        for name, dtype, nothing in zip(self.names, block.dtypes, empty, strict=True):
+            if is_plain(dtype):
+                numeric = True
+            elif is_time(block[name]):
                 self.kind[name], self.dropped[name] = "dropped", "dates: turn them into numbers to use them"
-            elif pd.api.types.is_complex_dtype(column):
+                continue
+            elif pd.api.types.is_complex_dtype(dtype):
                 raise TableError(f"column {name!r} holds complex numbers: take real features from it")
-            elif name in self.forced or not (
-                pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
-            ):
-                self.kind[name] = "unknown" if column.isna().all() and name not in self.forced else "category"
             else:
-                self.kind[name] = "unknown" if column.isna().all() else "number"
+                numeric = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+            kind = "category" if name in self.forced or not numeric else "number"
+            self.kind[name] = "unknown" if nothing and name not in self.forced else kind
 
     def _coded(self, block):
         """Return the coded columns of a block, (n, K): numbers, missing values and levels."""
         if list(block.columns) != self.names:
             raise TableError("all blocks of rows must have the same columns")
         parts, numbers = [], []
-        for name in self.names:
-            column = block[name]
-            if self.kind[name] == "unknown" and column.notna().any():
-                self.kind[name] = "number" if pd.api.types.is_numeric_dtype(column) else "category"
-            if self.kind[name] == "unknown":  # empty so far
+        for name, kind in self.kind.items():
+            if kind == "unknown" and block[name].notna().any():
+                kind = self.kind[name] = "number" if pd.api.types.is_numeric_dtype(block[name]) else "category"
+            if kind == "unknown":  # empty so far
                 self.imputed[name] = self.imputed.get(name, 0) + len(block)
                 parts.append((self._place(("missing", name)), np.ones(len(block))))
-            elif self.kind[name] == "number":
+            elif kind == "number":
                 numbers.append(name)
-            elif self.kind[name] == "category":
-                parts += self._levels(name, column)
+            elif kind == "category":
+                parts += self._levels(name, block[name])
         if numbers:
             parts += self._numbers(numbers, block)
         A = np.zeros((len(block), len(self.keys)))
@@ -214,31 +222,30 @@ class Coder:
 
     def _numbers(self, names, block):
         """Return pairs (index, coded column) of scaled numbers and of indicators of missing ones."""
-        values = np.empty((len(block), len(names)))
-        for j, name in enumerate(names):
-            values[:, j] = self._as_numbers(name, block[name])
+        values = floats(names, block)
         missing = np.isnan(values)
         if np.isinf(values).any():
             name = names[int(np.argmax(np.isinf(values).any(axis=0)))]
             raise TableError(f"column {name!r} holds infinite values: replace them or leave them empty")
-        for j, name in enumerate(names):
-            if name not in self.origin:
-                self.origin[name] = middle_and_width(values[~missing[:, j], j])
-            _check_extremes(name, values[~missing[:, j], j], *self.origin[name])
-        if (np.abs(values) > LARGEST).any():
-            j = int(np.argmax((np.abs(values) > LARGEST).any(axis=0)))
+        new = [j for j, name in enumerate(names) if name not in self.origin]
+        self.origin.update(zip((names[j] for j in new), middles_and_widths(values[:, new]).tolist(), strict=True))
+        sizes = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
+        for j in np.flatnonzero(sizes >= FAR):
+            _check_extremes(names[j], values[~missing[:, j], j], *self.origin[names[j]])
+        if (sizes > LARGEST).any():
+            j = int(np.argmax(sizes > LARGEST))
             raise TableError(
-                f"column {names[j]!r} holds {np.nanmax(np.abs(values[:, j])):g}, more than {LARGEST:g}, "
+                f"column {names[j]!r} holds {sizes[j]:g}, more than {LARGEST:g}, "
                 "whose square is no number: correct it, or divide the column by its scale"
             )
+        self.ends.add(names, values)
         origin = np.array([self.origin[name] for name in names])
-        values = (values - origin[:, 0]) / origin[:, 1]
-        parts = []
-        for j, name in enumerate(names):
-            parts.append((self._place(("value", name)), np.where(missing[:, j], 0.0, values[:, j])))
-            if missing[:, j].any():
-                self.imputed[name] = self.imputed.get(name, 0) + int(missing[:, j].sum())
-                parts.append((self._place(("missing", name)), missing[:, j]))
+        coded = (values - origin[:, 0]) / origin[:, 1]
+        coded[missing] = 0.0
+        parts = [([self._place(("value", name)) for name in names], coded)]
+        for j in np.flatnonzero(missing.any(axis=0)):
+            self.imputed[names[j]] = self.imputed.get(names[j], 0) + int(missing[:, j].sum())
+            parts.append((self._place(("missing", names[j])), missing[:, j]))
         return parts
 
     def relabel(self, new):
@@ -262,17 +269,6 @@ class Coder:
                 )
         return said
 
-    def _as_numbers(self, name, column):
-        try:
-            return column.to_numpy(dtype=float, na_value=np.nan)
-        except (TypeError, ValueError):
-            found = pd.to_numeric(column, errors="coerce")
-            bad = column[found.isna() & column.notna()]
-            raise TableError(
-                f"column {name!r} begins with numbers but holds {_plain(bad.iloc[0])!r} further on: "
-                "correct it, or name it as categorical"
-            ) from None
-
     def _levels(self, name, column):
         """Return pairs (index, indicator) of the levels of a column and of its missing values."""
         parts = []
@@ -280,16 +276,17 @@ class Coder:
         if (codes < 0).any():
             self.imputed[name] = self.imputed.get(name, 0) + int((codes < 0).sum())
             parts.append((self._place(("missing", name)), codes < 0))
-        known = sum(1 for key in self.keys if key[0] == "level" and key[1] == name)
+        known = self.levels.setdefault(name, {})
         for k, level in enumerate(levels):
-            key = ("level", name, str(level))
-            known += key not in self.keys
-            if known > MOST_LEVELS:
+            place = known.setdefault(str(level), None)
+            if len(known) > MOST_LEVELS:
                 self.kind[name] = "dropped"
                 self.dropped[name] = f"more than {MOST_LEVELS} levels: an identifier, or text"
                 self.imputed.pop(name, None)
                 return []
-            parts.append((self._place(key), codes == k))
+            if place is None:
+                place = known[str(level)] = self._place(("level", name, str(level)))
+            parts.append((place, codes == k))
         return parts
 
     def _sum_up(self):
@@ -301,9 +298,8 @@ class Coder:
             sums.summed(len(self.keys))
         self.held = 0
 
-    def _keep(self, label, block):
-        """Keep a random sample of the rows of each class, as they came."""
-        rank = self.rng.random(len(block))
+    def _keep(self, label, block, rank):
+        """Keep those rows of each class that have the smallest random ranks, as they came."""
         old = self.kept.get(label)
         if old is not None:
             block, rank = pd.concat([old[0], block]), np.concatenate([old[1], rank])
@@ -339,12 +335,14 @@ class Coder:
 
     def _frame(self, both, numeric, categorical):
         """Return rows with numbers as floats and levels as strings, NaN if missing."""
-        columns = {name: both[name].to_numpy(dtype=float, na_value=np.nan) for name in numeric}
+        rows = pd.DataFrame(floats(numeric, both), columns=pd.Index(numeric, dtype=object))
         for name in categorical:
-            levels = both[name].astype(object)
-            columns[name] = levels.where(levels.isna(), levels.map(str)).where(levels.notna(), np.nan).to_numpy(object)
-        rows = pd.DataFrame({name: columns[name] for name in self.names if name in columns})
-        return rows.astype(dict.fromkeys(categorical, object))
+            levels, here = both[name].astype(object).to_numpy(), both[name].notna().to_numpy()
+            text = np.full(len(levels), np.nan, object)
+            text[here] = [str(level) for level in levels[here]]
+            rows[name] = pd.Series(text, dtype=object)
+        used = set(rows.columns)
+        return rows[[name for name in self.names if name in used]] if categorical else rows
 
     def _labels(self, positive):
         if not self.classes:

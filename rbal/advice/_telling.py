@@ -2,6 +2,8 @@
 
 import shlex
 
+import numpy as np
+
 from . import _report
 from ._choice import TRUST, simplest
 from ._outlook import more_of_each
@@ -23,18 +25,14 @@ def verdict(advice):
     )
 
 
-def text(advice, path=None, label=None, command=(), *, dropped=(), rates=(), bold=False):
+def text(advice, command=(), *, rates=(), bold=False):
     """Return the text that the command prints.
 
     Parameters
     ----------
     advice : Advice
-    path, label : str, optional
-        File and column of labels, for the code.
     command : tuple of str
         Lines on the next one to try.
-    dropped : list of str
-        Columns that were left out, for the code.
     rates : list of str
         Sentences on wanted rates.
     bold : bool
@@ -44,13 +42,11 @@ def text(advice, path=None, label=None, command=(), *, dropped=(), rates=(), bol
     -------
     str
     """
-    from ._page import code
-
     parts = [fold(line) for line in verdict(advice)]
     parts = [f"\x1b[1m{part}\x1b[0m" for part in parts] if bold else parts
     parts += ["", *_short(advice), ""]
     parts += [fold(line) for line in (*rates, *lines(advice))]
-    parts += ["", *(f"  {clean(line)}" for line in code(advice, path, label, dropped, short=True).split("\n"))]
+    parts += ["", *(f"  {clean(line)}" for line in code(advice, short=True).split("\n"))]
     parts += ["", *map(fold, _report.summary(advice))]
     return "\n".join([*parts, "", *map(clean, command)] if command else parts)
 
@@ -120,6 +116,40 @@ def _short(advice):
         found.append(line)
     C = 1.0 if "C" in table else advice.setting.C
     return [*found, f"  {'doing nothing':30}{C:>8g}{nothing(advice):>11.3f}", "* recommended"]
+
+
+def code(advice, short=False):
+    """Return Python code that reads the table as it was read here, and trains the recommended classifier.
+
+    The short form is for an advice that nobody has changed since.
+    """
+    data, asked, source = advice.data, dict(advice.asked), advice.data.source
+    lines = ["import rbal", "# X, y: the features and the labels, as they were given here"]
+    if source is not None:
+        name = "table.csv" if source.path is None else str(source.path)
+        lines[1] = f"X, y = rbal.advice.read_table({_written(name, source.label, **source.options)})"
+        if source.path is None:
+            lines.insert(1, "# the table came from standard input: save it as a file, and put its path here")
+    if not getattr(advice, "many", False):
+        label = data.positive
+        asked["positive"] = label if type(label) in (str, int, float, bool) else str(label)
+    seed = asked.get("random_state", 0)
+    lines.append(f"advice = rbal.advise(X, y, {_written(**asked)})".replace(", )", ")"))
+    if not short:
+        lines.append(f"advice.best = {advice.best!r}  # the remedy recommended above")
+    seed = seed if seed is None or seed < 2**32 else 0  # more than scikit-learn takes
+    return "\n".join([*lines, f"model = advice.pipeline(random_state={seed!r}).fit(X, y)"])
+
+
+def _written(*values, **options):
+    """Return arguments as code."""
+    return ", ".join([*map(_as_code, values), *(f"{name}={_as_code(value)}" for name, value in options.items())])
+
+
+def _as_code(value):
+    if isinstance(value, (list, tuple, set)):
+        return f"[{', '.join(map(_as_code, value))}]"
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def next_command(words, advice):

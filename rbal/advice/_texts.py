@@ -4,7 +4,9 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from ._features import in_columns
 from ._numbers import NO_LABEL, PLAIN, Looked, as_numbers, decide, is_missing, look
 from ._table import TableError, _some
 
@@ -37,14 +39,14 @@ class Texts:
         self.na_numbers = _numbers_among(self.na)
         self.twice = []  # names that several columns have
         self.found = Counter()  # from (word, column) to how often the word meant a missing value
-        looks = {}
-        for name in text.columns.difference([label, *left], sort=False):
-            if pd.api.types.is_bool_dtype(table[name]):
+        looks, left = {}, {label, *left}
+        for name, dtype, cells in zip(text.columns, table.dtypes, text.to_numpy(object).T, strict=True):
+            if name in left or is_bool_dtype(dtype):
                 continue
-            if not _is_number(table[name]) or _may_be_thousands(text[name]):
-                looks[name] = look(text[name], self.na)
-            elif pd.api.types.is_float_dtype(table[name]):
-                looks[name] = Looked({".": PLAIN}, _with_point(text[name]))
+            if not is_numeric_dtype(dtype) or _may_be_thousands(cells):
+                looks[name] = look(pd.Series(cells, dtype=object), self.na)
+            elif dtype.kind == "f":
+                looks[name] = Looked({".": PLAIN}, next((c for c in cells if isinstance(c, str) and "." in c), ""))
             else:
                 looks[name] = Looked({".": PLAIN, ",": PLAIN}, "")
             if looks[name].odd is not None:
@@ -53,6 +55,7 @@ class Texts:
                     f"(--na {looks[name].odd}), or that the column is categorical (--categorical {name})"
                 )
         self.formats, self.unsure = decide(looks, sep, decimal, thousands)
+        self.marks = {"sep": sep, **self._spelled(looks, sep, decimal, thousands)}
         self.partly = {name: found.other for name, found in looks.items() if found.other is not None}
         self.examples = {name: found.example for name, found in looks.items()}
         for name, found in looks.items():
@@ -67,20 +70,44 @@ class Texts:
 
     def __call__(self, block):
         """Return the features of a block that pandas read, with text turned into numbers, and its labels."""
-        columns = {}
-        for name in block.columns:
-            if name == self.label:
+        labels = self._labels(block[self.label])
+        block = block.copy().drop(columns=self.label)  # a copy joins the columns, which pandas reads one by one
+        new = {}
+        for name, dtype in zip(block.columns, block.dtypes, strict=True):
+            if is_numeric_dtype(dtype):
                 continue
             column = block[name]
-            if _is_number(column):
-                columns[name] = self._without(name, column)
-            elif name in self.formats:
-                columns[name] = self._numbers(name, column)
+            if name in self.formats:
+                new[name] = self._numbers(name, column)
             elif pd.api.types.infer_dtype(column, skipna=True) == "string":
-                columns[name] = self._levels(name, column)
-            else:
-                columns[name] = column
-        return pd.DataFrame(columns, index=block.index), self._labels(block[self.label])
+                new[name] = self._levels(name, column)
+        if self.na_numbers:
+            numbers = block[[name for name, dtype in block.dtypes.items() if is_numeric_dtype(dtype)]]
+            coded = numbers.columns[numbers.isin(self.na_numbers).any()]
+            new |= {name: self._without(name, numbers[name]) for name in coded}
+        if len(new) > 0.1 * block.shape[1]:  # to replace many columns one by one takes longer than a new frame
+            return pd.DataFrame(
+                {name: new[name] if name in new else block[name] for name in block}, block.index
+            ), labels
+        return block.assign(**new), labels
+
+    def settings(self, sep, encoding):
+        """Return the separator, encoding and marks of this file, without those that are recognised or the default."""
+        return {
+            "encoding": encoding,
+            **self.marks,
+            "sep": None if sep is None and self.marks["sep"] == "," else self.marks["sep"],
+        }
+
+    def _spelled(self, looks, sep, decimal, thousands):
+        """Return marks of decimals and thousands that give all columns the formats they have, if there are some."""
+        own = [form for form in self.formats.values() if form != PLAIN]
+        decimals, marks = {form.decimal for form in own}, {form.thousands for form in own if form.thousands}
+        if decimal is None and thousands is None and len(decimals) == 1 and len(marks) <= 1:
+            found = {"decimal": min(decimals), "thousands": min(marks, default=None)}
+            if decide(looks, sep, **found)[0] == self.formats:
+                return found
+        return {"decimal": decimal, "thousands": thousands}
 
     def _without(self, name, column):
         """Return numbers with NaN for those that stand for a missing value."""
@@ -149,12 +176,7 @@ class Texts:
             if name in used:
                 words.setdefault(word, []).append((name, count))
         if words:
-            parts = [
-                f"{word!r} ({', '.join(f'{count:,} in {name!r}' for name, count in where[:5])}"
-                + (f" and {len(where) - 5} more columns)" if len(where) > 5 else ")")
-                for word, where in list(words.items())[:5]
-            ]
-            said.append(f"Read as missing: {', '.join(parts)}.")
+            said.append(f"Read as missing: {in_columns({repr(word): where for word, where in words.items()})}.")
         return said
 
 
@@ -175,17 +197,29 @@ def relabelled(labels):
         if is_missing(pd.Series([label], dtype=object))[0]
     ]
     if {label.lower() for label in labels} <= {"true", "false"}:
-        return {label: label.lower() == "true" for label in labels}, said
+        return _one_to_one({label: label.lower() == "true" for label in labels}), said
     values = {label: _numbers_among([label]) for label in labels}
     if not all(values.values()):
         return {label: label for label in labels}, said
-    if len(labels) == 2 and len({value for (value,) in values.values()}) == 1:
-        raise TableError(
-            f"the labels {labels[0]!r} and {labels[1]!r} are one number, written in two ways: write them alike"
-        )
-    if any(label.lstrip("+-").startswith("0") and label.lstrip("+-")[1:2].isdigit() for label in labels):
-        return {label: label for label in labels}, said  # 01 is a name, not a number
-    return {label: int(value) if label.lstrip("+-").isdigit() else value for label, (value,) in values.items()}, said
+    values = _one_to_one({label: value for label, (value,) in values.items()})
+    named = any(label.lstrip("+-").startswith("0") and label.lstrip("+-")[1:2].isdigit() for label in labels)
+    if named or any(value % 1.0 for value in values.values()):
+        # 01 is a name, not a number; and where there are fractions, scikit-learn takes labels for values to regress
+        return {label: label for label in labels}, said
+    return {label: int(value) if label.lstrip("+-").isdigit() else value for label, value in values.items()}, said
+
+
+def _one_to_one(values):
+    """Return a dict from label to value, if no two labels have one value."""
+    first = {}
+    for label, value in values.items():
+        other = first.setdefault(value, label)
+        if other != label:
+            what = "truth value" if isinstance(value, bool) else "number"
+            raise TableError(
+                f"the labels {other!r} and {label!r} are one {what}, written in two ways: write them alike"
+            )
+    return values
 
 
 def without(block, na):
@@ -193,7 +227,7 @@ def without(block, na):
     if not len(na):
         return block
     numbers = _numbers_among(na)
-    return block.apply(lambda column: column.mask(column.isin(numbers if _is_number(column) else list(na))))
+    return block.apply(lambda column: column.mask(column.isin(numbers if is_numeric_dtype(column) else list(na))))
 
 
 def written_numbers(column):
@@ -216,14 +250,12 @@ def check_marks(decimal, thousands):
         raise TableError(f"decimal and thousands must differ, got {decimal!r} for both")
 
 
-def _is_number(column):
-    return pd.api.types.is_numeric_dtype(column.dtype) and column.dtype != object
-
-
-def _may_be_thousands(text):
+def _may_be_thousands(cells):
     """Return whether cells of a column of numbers have points, all of which may be marks of thousands."""
     marked = False
-    for cell in text.dropna():
+    for cell in cells:
+        if not isinstance(cell, str):
+            continue
         _, mark, end = cell.strip().rpartition(".")
         marked = marked or bool(mark)
         if mark and len(end) != 3:
@@ -231,16 +263,12 @@ def _may_be_thousands(text):
     return marked
 
 
-def _with_point(text):
-    return next((cell for cell in text.dropna() if "." in cell), "")
-
-
 def _numbers_among(words):
     values = []
     for word in words:
         try:
             values.append(float(word))
-        except ValueError:
+        except (TypeError, ValueError, OverflowError):
             continue
     return [value for value in values if np.isfinite(value)]
 

@@ -8,21 +8,28 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._support import parallel
 from .._support.documented import Documented
+from .._support.frames import distinctly_named
 from .._support.validation import (
     LARGEST,
     flag,
+    instance,
     number,
     one_hot_room,
     one_of,
     positive_int,
+    real_array,
     seeded,
     squarable,
     states,
     unmasked,
 )
 from ..losses import LOSSES, homogeneity, trained
-from ._measured import OrderParameters
+from ..moments import Moments
+from ._measured import OrderParameters, common_margin, distinct
 from ._perceptron import Problem
+
+SMALLEST_RIDGE = 1e-50
+IN_TURN = ("hinge", "squared_hinge")  # losses whose solvers visit one row after the other
 
 
 class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
@@ -60,7 +67,8 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
         signs = np.where(y == self.classes_[1], 1.0, -1.0)
         if sample_weight is None:
             return self._encode(X, small), signs, np.ones(len(X))
-        weight = _check_sample_weight(sample_weight, X, dtype=float, ensure_non_negative=True)
+        sample_weight = real_array("sample_weight", sample_weight, (0, 1), finite=False)
+        weight = _check_sample_weight(sample_weight[()], X, dtype=float, ensure_non_negative=True)
         used = weight > 0.0
         if len(np.unique(signs[used])) < 2:
             raise ValueError("sample_weight must leave samples of both classes")
@@ -80,7 +88,10 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
                 self.n_features_in_ = X.shape[1]
                 vars(self).pop("feature_names_in_", None)
                 return X, y, True
-        X, y = validate_data(self, X, y, dtype=float)
+        try:
+            X, y = validate_data(self, X, y, dtype=float)
+        except OverflowError:
+            raise ValueError("X must hold numbers up to 1e308, got a larger integer") from None
         check_classification_targets(y)
         return X, y, False
 
@@ -107,7 +118,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
         (n,) array
         """
         check_is_fitted(self)
-        X = validate_data(self, unmasked("X", X), dtype=float, reset=False)
+        X = validate_data(self, distinctly_named("X", unmasked("X", X)), dtype=float, reset=False)
         L = X.shape[1]
         if self.n_states is None:
             return X @ self.J_ / np.sqrt(L) - self.b_
@@ -141,6 +152,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
             A named tuple (q, r, b), to compare with the fields of a solution; ``Metrics(*...)`` takes it.
         """
         check_is_fitted(self)
+        instance("moments", moments, Moments)
         if np.shape(moments.M) != self.J_.shape:
             raise ValueError(f"moments must be of data with weights of shape {self.J_.shape}, got {moments}")
         L = moments.L
@@ -159,17 +171,6 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
 def _plain(array, ndim):
     """Whether this is numpy's own array, of real numbers and with so many dimensions."""
     return type(array) is np.ndarray and array.ndim == ndim and array.dtype.kind in "biuf"
-
-
-def _common(kappa, kappa_neg, lowest=0.0):
-    """Return the common margin at which the weights are the same, and what margins of their own add to the bias.
-
-    A loss is a function of κ - y (score - b): with κ± = κ ± d it is that of a common margin κ and the bias b + d.
-    """
-    if kappa_neg is None:
-        return number("kappa", kappa, 0.0), 0.0
-    pos, neg = number("kappa", kappa, -np.inf), number("kappa_neg", kappa_neg, -np.inf)
-    return number("the mean of kappa and kappa_neg", 0.5 * (pos + neg), lowest), 0.5 * (neg - pos)
 
 
 class SphericalPerceptron(_LinearClassifier):
@@ -257,7 +258,7 @@ class SphericalPerceptron(_LinearClassifier):
         self.random_state = random_state
 
     def _train(self, features, signs, weight):
-        kappa, moved = _common(self.kappa, self.kappa_neg)
+        kappa, moved = common_margin(self.kappa, self.kappa_neg)
         one_of("sat", self.sat, ("largest_margin", "typical"))
         sweeps = positive_int("sweeps", self.sweeps)
         # a seed of its own, where nobody needs it, would take the system longer than much of what follows
@@ -270,7 +271,9 @@ class SphericalPerceptron(_LinearClassifier):
         if last is not None and len(last[0]) != features.shape[1]:
             last = None
         J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter, last)
-        if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa):
+        # no loss to speak of, and of no sample: a small weight hides one that is far below its margin
+        lowest = problem.margins(J, b).min()
+        if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa) and lowest >= kappa - 1e-8 * (1.0 + kappa):
             self.multiplier_ = 0.0
             widest = problem.largest_margin()
             if problem.margins(*widest[:2]).min() > kappa:  # otherwise a single point has zero loss
@@ -355,12 +358,15 @@ class LinearSVM(_LinearClassifier):
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         flag("fit_bias", self.fit_bias)
         kappa, moved, lam_of_one = self._margin(loss, lam)
+        if not lam_of_one >= SMALLEST_RIDGE * max(1.0, weight.max()):  # liblinear would search a line for ever
+            raise ValueError(f"lam must be >= {SMALLEST_RIDGE:g}, in units of the largest sample weight, got {lam:g}")
+        rows = distinct(features, signs, weight) if self.loss in IN_TURN else (features, signs, weight)
         if self.loss == "hinge" and not self.fit_bias:
             # libsvm always fits a bias, which vanishes if every sample is mirrored, at half the weight
-            mirrored = np.concatenate([features, -features]), np.concatenate([signs, -signs])
-            weights = 0.5 * np.concatenate([weight, weight])
+            mirrored = np.concatenate([rows[0], -rows[0]]), np.concatenate([rows[1], -rows[1]])
+            weights = 0.5 * np.concatenate([rows[2], rows[2]])
         else:
-            mirrored, weights = (features, signs), weight
+            *mirrored, weights = rows
         options = {"fit_bias": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
         solver = parallel.aside(loss.estimator(1.0 / lam_of_one, **options).fit, *mirrored, sample_weight=weights)
         scale = kappa / loss.margin if loss.margin else 1.0
@@ -379,7 +385,7 @@ class LinearSVM(_LinearClassifier):
         """
         kappa = loss.margin if self.kappa is None else self.kappa
         degree = homogeneity(loss)
-        kappa, moved = _common(kappa, self.kappa_neg, 0.0 if degree else -np.inf)
+        kappa, moved = common_margin(kappa, self.kappa_neg, 0.0 if degree else -np.inf)
         if moved and not self.fit_bias:
             raise ValueError(
                 "kappa_neg must be kappa, or left out, with fit_bias=False: the margins are told by the bias"

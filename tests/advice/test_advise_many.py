@@ -8,6 +8,7 @@ import pytest
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from tqdm import tqdm
 
 import rbal
 from rbal.advice import ManyAdvice, _many, _many_level, _many_predict, _many_table, _table
@@ -247,7 +248,7 @@ def test_command_tells_of_many_classes(tmp_path, capsys):
     said = capsys.readouterr().out
     assert said.startswith("Train a linear SVM, one machine for each class")
     assert "460 rows, 3 classes, 20 columns used" in said
-    assert "table.drop(columns='kind')" in said
+    assert "X, y = rbal.advice.read_table(" in said
     assert "<table>" in page.read_text(encoding="utf-8")
     assert main(["advise", str(path), "--label", "kind", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["metric"] == "macro_recall"
@@ -286,11 +287,11 @@ def test_classes_in_one_place_that_do_not_converge_have_it_too(monkeypatch):
     monkeypatch.setattr(_many_predict, "solved", lambda *rest: None)
     setting = _many_predict.ManySetting((30, 80, 150), 25, "hinge", (1.0,), False)
     one, apart = (rbal.Mixture.gaussian(far * np.eye(3, 25), np.eye(25), np.arange(3)) for far in (0.0, 1.0))
-    found = _many_predict.every(one, setting)
+    found = _many_predict.every(one, setting, tqdm(disable=True))
     assert {c.strategy for c in found} == set(rbal.strategies.REMEDIES)
     assert [c.recall for c in found] == pytest.approx([1 / 3] * len(found))
     with pytest.raises(ValueError, match="no saddle point converged"):
-        _many_predict.every(apart, setting)
+        _many_predict.every(apart, setting, tqdm(disable=True))
 
 
 # ---- the level, from a few trained machines
@@ -311,7 +312,7 @@ def test_the_level_is_weighed_by_the_errors(monkeypatch, error):
         return dict.fromkeys(machines, told + 0.05), dict.fromkeys(machines, error), 0.8
 
     monkeypatch.setattr("rbal.advice._many_pipeline.cross_validated", measured)
-    found = _many_level.trained(data, quiet, setting, {row: machine}, 0.5, 0)
+    found = _many_level.trained(data, quiet, setting, {row: machine}, (0.5, 1e-3), 0)
     assert found.measured[row][2] == pytest.approx(told, abs=1e-9)
     after = _many_predict.rescaled(quiet, found.u[row])
     moved = _many_level._expected(after, setting._replace(sizes=(32, 96, 240)), machine) - told

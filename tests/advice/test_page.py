@@ -10,7 +10,7 @@ import pytest
 from pages import PHONE, WIDE
 
 import rbal
-from rbal.advice import _page
+from rbal.advice import _page, advise_file
 
 QUICK = {"draws": 4, "kernel": "linear", "moments": "pooled", "train": "none"}
 
@@ -142,11 +142,10 @@ def run(code, folder, monkeypatch, **names):
 @pytest.mark.parametrize("columns", [10, 40])
 def test_code_trains_what_is_recommended(best, options, columns, tmp_path, monkeypatch):
     frame = table(D=columns)
-    frame.to_csv(tmp_path / "table.csv", index=False)
     advice = given(frame, best, **options)
     (code,) = re.findall(r"<pre><code>(.*?)</code></pre>", advice.to_html(), re.DOTALL)
-    model = run(unescape(code), tmp_path, monkeypatch)
     X, y = frame.drop(columns="label"), frame["label"]
+    model = run(unescape(code), tmp_path, monkeypatch, X=X, y=y)
     want = advice.pipeline(random_state=0).fit(X, y)
     assert str(model.get_params()) == str(want.get_params())
     np.testing.assert_array_equal(model.predict(X), want.predict(X))
@@ -163,9 +162,10 @@ def test_code_for_arrays(tmp_path, monkeypatch):
 def test_names_in_the_code_are_strings_whatever_they_hold(tmp_path, monkeypatch):
     evil = "']; raise SystemExit #</code><script>\u202e\x1b"
     frame = table().rename(columns={"x0": evil}).replace({"label": {"ill": "i\"l'l"}})
-    page = given(frame).to_html()
-    assert not re.search("<script|[\u202e\x1b]", page)
     frame.to_csv(tmp_path / "table.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    page = advise_file("table.csv", "label", keep=[evil], progress=False, **QUICK).to_html()
+    assert not re.search("<script|[\u202e\x1b]", page)
     (code,) = re.findall(r"<pre><code>(.*?)</code></pre>", page, re.DOTALL)
     assert set(run(unescape(code), tmp_path, monkeypatch).classes_) == {"i\"l'l", "well"}
 

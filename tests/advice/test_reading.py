@@ -8,11 +8,14 @@ import os
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import rbal
 from rbal import cli
-from rbal.advice import _features, _page, _reading, _table, advise_file
+from rbal._support.streams import write_page
+from rbal.advice import _features, _page, _reading, _table, advise_file, read_table
 
 TableError = _table.TableError
 
@@ -179,6 +182,123 @@ def test_words_that_the_user_gives(write):
     assert data.notes == ["Read as missing: '-999' (3 in 'e')."]
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "count"), [("a", -999, 2), ("e", -999, 3), ("e", 9999, 2), ("b", -9999, 2), ("e", -1, 60),
+                                   ("e", 99999, 250), ("d", -77.5, 0), ("a", 12345.5, 3)],
+)  # fmt: skip
+def test_a_number_that_may_stand_for_missing_is_named(write, monkeypatch, column, value, count):
+    monkeypatch.setattr(_reading, "BLOCK", 1)
+    frame = table().astype({column: float})
+    rows = np.random.default_rng(1).permutation(300)[:count]
+    frame.loc[rows, column] = value
+    data = read(write(frame))
+    assert data.imputed == {}  # a note, and nothing else
+    if not count:
+        assert data.notes == []
+        return
+    word = f"{value:g}" if value % 1 else str(value)
+    assert data.notes == [
+        f"Far from the other values of the column: {word} ({count} in {column!r}). If that stands for a missing value, "
+        f"leave these cells empty, or read it as missing (--na {word})."
+    ]
+    assert _table.from_arrays(frame.drop(columns="y"), frame["y"]).notes == data.notes
+    told = read(write(frame), na=[word])
+    assert told.imputed == {column: count}
+    assert not any("Far from" in note for note in told.notes)
+
+
+def test_ordinary_columns_hold_no_numbers_for_missing():
+    """3,000 columns: normal, log-normal, heavy-tailed and rounded ones, counts of several kinds, and levels."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n = int(rng.choice([30, 300, 3000]))
+        size, loc, scale = (n, 10), rng.uniform(-5, 60, 10), rng.uniform(1, 30, 10)
+        columns = [
+            rng.normal(size=size), rng.normal(size=size).round(1), (rng.normal(size=size) * scale + loc).round(),
+            rng.lognormal(0.0, rng.uniform(0.2, 3.0, 10), size), rng.lognormal(3.0, 1.5, size).round(),
+            rng.poisson(rng.uniform(0.1, 100.0, 10), size), rng.negative_binomial(0.5, 0.05, size),
+            rng.zipf(2.0, size), rng.integers(0, 2, size), rng.integers(0, 100, size),
+            np.where(rng.random(size) < 0.7, 0.0, rng.normal(size=size) + 5.0), rng.standard_t(2.0, size).round(1),
+        ]  # fmt: skip
+        data = _table.from_arrays(np.concatenate(columns, axis=1), np.arange(n) % 3 == 0)
+        assert data.notes == []
+
+
+def test_labels_that_differ_in_case_or_blanks(write):
+    note = "Labels that differ only in case or blanks are taken as classes apart: {}. Write them alike if they are one."
+    frame = table().assign(y=lambda t: np.where(t["y"] == "yes", "Yes", "yes "))
+    assert read(write(frame)).notes[0] in (note.format("'yes' and 'Yes'"), note.format("'Yes' and 'yes'"))
+    said = _table.from_arrays(frame.drop(columns="y"), frame["y"]).notes[0]
+    assert said in (note.format("'yes ' and 'Yes'"), note.format("'Yes' and 'yes '"))
+    frame.loc[::4, "y"] = "no"
+    said = advise_file(write(frame), "y", C=1.0, train="none", progress=False).notes[0]
+    assert said in (note.format("'yes' and 'Yes'"), note.format("'Yes' and 'yes'"))
+
+
+@pytest.mark.parametrize("labels", [("True", "true", "False"), ("1", "+1", "0"), ("1", "01", "2")])
+def test_one_value_in_two_ways_is_no_class_more(write, labels):
+    """The rows of one of the spellings must not vanish."""
+    frame = table().assign(y=np.array(labels)[np.arange(300) % 3])
+    with pytest.raises(TableError, match=r"the labels .* and .* are one (number|truth value), written in two ways"):
+        advise_file(write(frame), "y", C=1.0, train="none", progress=False)
+
+
+def test_a_short_row_is_said_to_be_short(write):
+    text = table().to_csv(index=False).split("\n")
+    text[40] = text[40].rsplit(",", 2)[0]
+    with pytest.raises(TableError, match=r"^line 41 of '.*t\.csv' has 5 fields and the header 7: mend it"):
+        read(write("\n".join(text)))
+    with pytest.raises(TableError, match=r"^line 41 of '.*t\.csv' has 5 fields and the header 7: mend it"):
+        read_table(write("\n".join(text)), "y")
+
+
+LABELS = {
+    "lists": [[k % 2] for k in range(300)], "lists of several lengths": [[0] * (k % 2) for k in range(300)],
+    "structs": [{"a": k % 2} for k in range(300)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_that_are_no_labels(tmp_path, labels):
+    frame = table().assign(y=labels)
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path)
+    for reading in (read, lambda path: read_table(path, "y")):
+        with pytest.raises(TableError, match=r"a label is of type (list|dict): each must be one number, text or truth"):
+            reading(path)
+    with pytest.raises(TableError, match=r"a label is of type (list|dict)"):
+        rbal.advise(frame[["a", "b"]], frame["y"])
+    with pytest.raises(TableError, match=r"y must (have one dimension|hold one label for each row)|a label is of type"):
+        rbal.advise(frame[["a", "b"]], labels)
+    with pytest.raises(TableError, match=r"y holds values of type (List|Struct)"):
+        rbal.advise(frame[["a", "b"]], pa.chunked_array([pa.array(labels)]))
+
+
+def test_two_columns_of_one_name_in_arrow(tmp_path):
+    frame = table()
+    twice = pa.table([pa.array(frame["a"]), pa.array(frame["b"]), pa.array(frame["y"])], names=["a", "a", "y"])
+    with pytest.raises(TableError, match=r"two columns have one name: rename one .*'a'"):
+        rbal.advise(twice, frame["y"])
+    for names, name in ((["a", "a", "y"], "a"), (["a", "y", "y"], "y")):
+        parquet.write_table(twice.rename_columns(names), tmp_path / "t.parquet")
+        with pytest.raises(TableError, match=f"two columns are called '{name}': rename one"):
+            read(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("scale", "standardize"), [(1e-300, True), (1e-300, False), (1e-160, True), (1e-100, False), (5e-324, True)]
+)
+def test_columns_too_small_to_be_squared(scale, standardize):
+    frame = table()
+    X, y = frame[["a", "b"]].to_numpy(), frame["y"]
+    with pytest.raises(
+        TableError, match=r"no column varies \(0 is no larger than .*e-.*, too small to be squared; 1 is"
+    ):
+        rbal.advise(X * scale, y, standardize=standardize)
+    said = _table.from_arrays(X * [scale, 1.0], y, standardize=standardize).dropped[0]
+    assert "too small to be squared" in said
+
+
 def test_a_column_that_is_partly_numbers(write):
     frame = table().assign(crp=lambda t: np.where(t["e"] < 10, "<0.1", t["e"].astype(str)))
     data = read(write(frame))
@@ -223,7 +343,7 @@ def test_a_label_that_is_missing(write, word):
 @pytest.mark.parametrize(
     ("labels", "kept"),
     [(("01", "02"), ("01", "02")), (("1", "0"), (1, 0)), (("1.0", "0.0"), (1, 0)), (("True", "False"), (True, False)),
-     (("0.5", "2"), (0.5, 2)), (("+", "-"), ("+", "-"))],
+     (("0.5", "2"), ("0.5", "2")), (("+", "-"), ("+", "-"))],
 )  # fmt: skip
 def test_labels_as_they_are_written(write, labels, kept):
     data = read(write(table().assign(y=lambda t: np.where(t["y"] == "yes", *labels))))
@@ -265,6 +385,35 @@ def test_a_column_that_counts(write, monkeypatch, start, step):
     assert "id" in read(write(frame), keep=["id"]).numeric
     frame.loc[299, "id"] = frame.loc[298, "id"]  # twice
     assert "id" in read(write(frame)).numeric
+
+
+@pytest.mark.parametrize("step", [1, 7, -1])
+@pytest.mark.parametrize("place", [0, 3, 6])
+def test_a_column_that_counts_anywhere(write, monkeypatch, place, step):
+    """Whatever the order of the rows says about the label, which a table sorted by it shows."""
+    frame = table().sort_values("y", ignore_index=True)
+    plain = read(write(frame, "plain.csv"))
+    frame.insert(place, "id", 1000 + step * np.arange(300))
+    monkeypatch.setattr(_reading, "BLOCK", 1)
+    data = read(write(frame))
+    assert_same(plain, data)
+    assert list(data.dropped) == ["id"]
+    assert "Column 'id' is left out as an index: " in data.notes[0]
+    assert "keep it (--keep)" in data.notes[0]
+    assert "id" in read(write(frame), keep=["id"]).numeric
+
+
+@pytest.mark.parametrize("start", [0, 1, 2**60])
+def test_an_array_with_a_column_that_counts(start):
+    frame = table().sort_values("y")
+    X = np.column_stack([frame[list("abc")], np.arange(300.0)]) if start < 2 else (
+        frame[["a", "b"]].assign(id=start + np.arange(300)).to_numpy(object)
+    )  # fmt: skip
+    data = _table.from_arrays(X, frame["y"])
+    assert data.dropped == {X.shape[1] - 1: "an index: it counts the rows"}
+    gaps = X.astype(object)
+    gaps[5, -1] = None
+    assert "index" not in str(_table.from_arrays(gaps, frame["y"]).dropped)
 
 
 def test_an_index_of_a_frame():
@@ -510,11 +659,11 @@ def test_a_page_is_written_as_a_whole_or_not_at_all(write, tmp_path, monkeypatch
     monkeypatch.setattr(_page, "to_html", lambda advice: "<p>after")
     monkeypatch.setattr(os, "replace", lambda *names: (_ for _ in ()).throw(OSError("disk full")))
     code, _, err = command(path, "--label", "y", "--html", page)
-    assert (code, err) == (cli.BAD_INPUT, "rbal: disk full\n")
+    assert (code, err) == (cli.BAD_INPUT, f"rbal: --html {page} cannot be written: disk full\n")
     assert page.read_text() == "before"
     assert {entry.name for entry in tmp_path.iterdir()} == {"page.html", "t.csv"}
     monkeypatch.undo()
-    cli.write(page, "<p>after")
+    assert write_page(page, "<p>after") is None
     assert page.read_text() == "<p>after"
 
 
@@ -544,9 +693,16 @@ def test_names_are_printed_with_escapes(write, tmp_path, option):
 
 
 def test_an_index_is_watched_block_by_block():
-    seen = _features.Counting("id")
+    seen = _features.Counting()
     for part in ([1, 2, 3], [4, 5]):
         seen.add(pd.Series(part))
     assert seen.why == "an index: it counts the rows"
     seen.add(pd.Series([5]))
     assert seen.why is None
+
+
+def test_integers_beyond_64_bits_among_empty_cells(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "99999999999999999999999,no\n,yes\n3,no\n" * 20)
+    X, _ = read_table(path, "y")
+    np.testing.assert_array_equal(X["a"][:3], [1e23, np.nan, 3.0])

@@ -519,14 +519,13 @@ def test_doing_nothing_is_C_one(whole):
     assert advice.nothing == pytest.approx(rbal.advise(X, y, **FIXED).table.loc[("as is", "trained"), "predicted"])
 
 
-def test_code_on_the_terminal_runs(whole, tmp_path, monkeypatch):
+def test_code_on_the_terminal_runs(whole):
     X, y, advice = whole
-    X.assign(label=y).to_csv(tmp_path / "t.csv", index=False)
-    said = _telling.text(advice, str(tmp_path / "t.csv"), "label")
-    code = "\n".join(line[2:] for line in said.split("\n") if re.match(r"  (import|table|X,|advice|model)", line))
-    assert code.count("\n") == 4
-    names = {}
-    exec(code.replace("C='best'", "C='best', draws=8"), names)
+    said = _telling.text(advice)
+    code = "\n".join(line[2:] for line in said.split("\n") if re.match(r"  (import|#|advice|model)", line))
+    assert code.count("\n") == 3
+    names = {"X": X, "y": y}
+    exec(code, names)
     assert str(names["model"].get_params()) == str(advice.pipeline(0).fit(X, y).get_params())
 
 
@@ -539,7 +538,7 @@ def test_report_of_the_whole(whole):
     names = re.findall(r'\sid="([^"]+)"', page)
     assert len(names) == len(set(names))
     assert "the defaults, on the data as they are" in page
-    assert "C=&#x27;best&#x27;" in page
+    assert "advice = rbal.advise(X, y, " in page
     shown = advice._repr_html_()
     assert all(part in shown for part in ('class="verdict"', "<table>"))
     assert "<script" not in shown

@@ -240,7 +240,10 @@ def test_typical_solutions_land_on_the_theory_of_the_sat_phase():
 LOSSES = ("hinge", "squared_hinge", "square", "logistic")
 
 
-@parametrize_with_checks([rbal.LinearSVM(lam=2.0, tol=1e-7), rbal.LinearSVM(loss="logistic", fit_bias=False)])
+@parametrize_with_checks(
+    [rbal.LinearSVM(loss=loss) for loss in ("hinge", "squared_hinge", "square")]
+    + [rbal.LinearSVM(loss=loss, fit_bias=False) for loss in ("hinge", "logistic")]
+)
 def test_scikit_learn_accepts_the_svm(estimator, check):
     check(estimator)
 
