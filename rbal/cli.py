@@ -1,13 +1,16 @@
 """The command ``rbal``.
 
-Exit codes: 0 advice was given, or all is compiled; 1 the table or its file cannot be used, or compiled code cannot be
-kept; 2 wrong usage; 3 with ``--check``, theory and data disagree (the advice is printed all the same); 130 interrupted.
+Exit codes: 0 advice was given, or all is compiled; 1 the table or its file cannot be used, compiled code cannot be
+kept, or what is printed or the page cannot be written; 2 wrong usage; 3 with ``--check``, theory and data disagree (the
+advice is printed all the same); 130 interrupted.
 """
 
 import argparse
 import contextlib
 import os
 import sys
+
+from ._support.streams import check_page, complain, fitting_json, in_utf8, open_streams, silence, write_page
 
 OK, BAD_INPUT, USAGE, DISAGREE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -206,16 +209,23 @@ def _add_warmup(commands):
 
 def main(arguments=None):
     """Run the command and return its exit code."""
-    chosen = parser().parse_args(arguments)
-    chosen.words = sys.argv[1:] if arguments is None else list(map(str, arguments))
+    open_streams()
     try:
-        return chosen.run(chosen)
+        try:
+            chosen = parser().parse_args(arguments)
+            chosen.words = sys.argv[1:] if arguments is None else list(map(str, arguments))
+            return chosen.run(chosen)
+        finally:
+            sys.stdout.flush()  # errors of writing are raised here, not when Python ends
     except KeyboardInterrupt:
-        print("rbal: interrupted", file=sys.stderr)
+        complain("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    except OSError as error:
+        silence()
+        if isinstance(error, BrokenPipeError):  # the reader of our output has gone
+            return OK
+        complain(f"standard output cannot be written: {error.strerror or error}")
+        return BAD_INPUT
 
 
 def advise(chosen):
@@ -224,9 +234,11 @@ def advise(chosen):
     from .advice._report import clean
 
     shown = not chosen.quiet and sys.stderr.isatty()
+    for name in ("label", "positive", "categorical", "drop", "keep", "na"):
+        setattr(chosen, name, in_utf8(getattr(chosen, name)))
     try:
-        if chosen.html:
-            check_output(chosen.html, chosen.table)
+        if chosen.html is not None:
+            check_page(chosen.html, chosen.table)
         with telling_of_compilation(shown), given(chosen.table) as table:
             advice = advise_file(
                 table, chosen.label, chosen.metric, C=chosen.C, kernel=chosen.kernel, moments=chosen.moments,
@@ -237,15 +249,20 @@ def advise(chosen):
                 check=chosen.check, folds=chosen.folds, repeats=chosen.repeats, n_jobs=chosen.jobs,
                 random_state=chosen.seed, progress=shown,
             )  # fmt: skip
+        if chosen.table == "-":
+            advice.data.source = advice.data.source._replace(path=None)  # the file is gone
         if getattr(advice, "many", False) and (chosen.at_precision is not None or chosen.at_recall is not None):
             raise ValueError(f"--at-precision and --at-recall go with two classes, got {len(advice.data.classes)}")
-        if chosen.html:
-            write(chosen.html, advice.to_html())
+        page = None if chosen.html is None else advice.to_html()
     except (ValueError, OSError, MemoryError) as error:
         message = "not enough memory: give fewer rows or columns" if isinstance(error, MemoryError) else str(error)
-        print(f"rbal: {clean(' '.join(message.split()))}", file=sys.stderr)
+        complain(clean(" ".join(message.split())))
         return BAD_INPUT
-    print(told(advice, chosen))
+    unwritten = None if page is None else write_page(chosen.html, page)
+    print(fitting_json(told(advice, chosen)) if chosen.json else told(advice, chosen), flush=True)
+    if unwritten is not None:
+        complain(clean(unwritten))
+        return BAD_INPUT
     return DISAGREE if advice.agrees is False else OK
 
 
@@ -255,10 +272,9 @@ def told(advice, chosen):
 
     asked = {"precision": chosen.at_precision, "recall": chosen.at_recall}
     asked = {name: value for name, value in asked.items() if value is not None}
-    path = None if chosen.table == "-" else chosen.table
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if getattr(advice, "many", False):
-        return told_of_many(advice, chosen, path, bold)
+        return told_of_many(advice, chosen, bold)
     if chosen.json:
         found = {f"at_{name}": _report.numbers(advice.threshold_for(**{name: v})) for name, v in asked.items()}
         return _report.to_json(advice, **found)
@@ -266,14 +282,14 @@ def told(advice, chosen):
     if not advice.whole:
         return "\n".join([_report.text(advice), *map(_report.fold, rates)])
     command = _telling.next_command(chosen.words, advice)
-    return _telling.text(advice, path, chosen.label, command, dropped=chosen.drop, rates=rates, bold=bold)
+    return _telling.text(advice, command, rates=rates, bold=bold)
 
 
-def told_of_many(advice, chosen, path, bold):
+def told_of_many(advice, chosen, bold):
     """Return what is printed about more than two classes: JSON, or text."""
     from .advice._many_telling import text
 
-    return advice.to_json() if chosen.json else text(advice, path, chosen.label, dropped=chosen.drop, bold=bold)
+    return advice.to_json() if chosen.json else text(advice, bold=bold)
 
 
 @contextlib.contextmanager
@@ -323,43 +339,16 @@ def warmup(chosen):
         shown = not chosen.quiet and sys.stderr.isatty()
         done = warmup.run(chosen.only, jobs=chosen.jobs, native=chosen.native, progress=shown)
     except OSError as error:
-        print(f"rbal: {error}", file=sys.stderr)
+        complain(error)
         return BAD_INPUT
     except BrokenProcessPool:
-        print(
-            "rbal: a process that compiled was ended from outside, for want of memory perhaps: try --jobs 1",
-            file=sys.stderr,
-        )
+        complain("a process that compiled was ended from outside, for want of memory perhaps: try --jobs 1")
         return BAD_INPUT
     if done.functions:
         print(f"compiled {done.functions} functions in {done.seconds:.0f} s, kept in {done.folder}")
     else:
         print("nothing was left to do: everything is compiled")
     return OK
-
-
-def check_output(path, table):
-    """Raise an error if the page would replace the table, under any of its names, or cannot be written."""
-    if os.path.exists(path) and os.path.exists(table) and os.path.samefile(path, table):
-        raise ValueError(f"--html {path} is the table itself: give another file to write to")
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.path.isdir(folder):
-        raise ValueError(
-            f"--html {path} cannot be written: {'it is a folder' if os.path.isdir(path) else 'no such folder'}"
-        )
-
-
-def write(path, page):
-    """Write a page completely or not at all."""
-    from ._support.files import replacing
-
-    path = os.path.realpath(path)  # replace the target of a link, not the link
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe or a terminal cannot be replaced
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(page)
-        return
-    with replacing(path) as file:
-        file.write(page.encode("utf-8", "backslashreplace"))
 
 
 if __name__ == "__main__":

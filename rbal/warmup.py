@@ -246,6 +246,8 @@ def run(only=None, *, jobs=None, native=False, progress=True):
     import joblib
     from tqdm.auto import tqdm
 
+    from ._support.cache import NotKept
+
     steps = chosen(only)
     jobs = joblib.cpu_count() if jobs is None else positive_int("jobs", jobs)
     flag("native", native), flag("progress", progress)
@@ -254,7 +256,10 @@ def run(only=None, *, jobs=None, native=False, progress=True):
         ProcessPoolExecutor(min(jobs, len(steps)), multiprocessing.get_context("spawn"), _ready, (native,)) as pool,
         tqdm(total=len(steps), desc="compiling", unit="step", disable=not progress, leave=False) as bar,
     ):
-        functions = _finish(steps, pool, bar)
+        try:
+            functions = _finish(steps, pool, bar)
+        except NotKept as error:
+            raise CacheError(str(error)) from error
     return Warmed(functions, time.perf_counter() - began, folder)
 
 
@@ -313,9 +318,11 @@ def _ready(native):
 
 def _work(call):
     """Call a step; return how many functions it had to compile."""
+    from ._support.cache import NotKept
     from ._support.compiling import counted
 
     with counted() as counter, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such small data say nothing
+        warnings.simplefilter("error", NotKept)
         call()
     return counter.functions

@@ -99,6 +99,19 @@ def test_check(path, capsys):
     assert all(0.3 < row["measured"] <= 1.0 and row["measured_error"] > 0.0 for row in found["table"])
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_by_default_nothing_but_advice_is_printed(tmp_path, classes):
+    """With columns that are no numbers and values that are missing: dependencies have nothing to say either."""
+    frame = table(60, 240).reset_index(drop=True)
+    frame["y"] = np.where((frame["x0"] > 0.7) & (classes == 3), "maybe", frame["y"])
+    frame = frame.assign(city=np.resize(["a", "b", None], len(frame)), flag=frame["x1"] > 0.0)
+    frame.loc[::17, "x3"] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    done = run("advise", tmp_path / "t.csv", *LABEL)
+    assert (done.returncode, done.stderr) == (cli.OK, "")
+    assert "Train a " in done.stdout
+
+
 def test_usage():
     assert run().returncode == cli.USAGE
     assert run("advise", "table.csv").returncode == cli.USAGE
@@ -121,7 +134,7 @@ def test_the_verdict_comes_first_and_the_next_command_last(path, capsys):
     assert said[1].startswith("Expect balanced accuracy 0.")
     assert "doing nothing gives 0." in said[1]
     assert sum(line.startswith(("At a precision of 0.9: ", "At a recall of 0.8: ")) for line in said) == 2
-    assert f"  table = pd.read_csv({str(path)!r})" in said
+    assert f"  X, y = rbal.advice.read_table({str(path)!r}, 'y')" in said
     command = f"rbal advise {path} --label y --C best --at-precision 0.9 --at-recall 0.8 --check"
     assert said[-3:-1] == ["Next, to see whether theory and data agree:", f"  {command}"]
     assert "\x1b" not in "".join(said)

@@ -7,11 +7,15 @@ they are of these very sources. What one compiles oneself is looked for first, s
 
 import functools
 import hashlib
+import io
 import json
 import os
+import pickle
 import platform
 import re
 import sys
+import warnings
+import zlib
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -111,6 +115,10 @@ def shipped():
 # ---- the cache of one function
 
 
+class NotKept(RuntimeWarning):
+    """Compiled code cannot be kept, and is compiled again by the next process."""
+
+
 class Nowhere(_CacheLocator):
     """The place of last resort, where no folder can be written to: nothing is kept."""
 
@@ -142,17 +150,46 @@ class Files(CompileResultCacheImpl):
 
 
 class Named(IndexDataCacheFile):
-    """Numba's index, whose files are named by what they hold.
+    """Numba's index, whose files are named by what they hold and end in a checksum of it.
 
     Numba numbers them. Two processes that save at the same time can take one number for two signatures, or for two
-    states of the sources, and the index of one then leads to the code of the other.
+    states of the sources, and the index of one then leads to the code of the other. A damaged file is as good as none.
     """
 
     def save(self, key, data):
         """Save the compiled form with this key, and only then name it in the index."""
         name = self._data_name(hashlib.sha256(repr((self._source_stamp, key)).encode()).hexdigest()[:16])
-        self._save_data(name, data)
+        self._write(self._data_path(name), self._dump(data))
         self._save_index({**self._load_index(), key: name})
+
+    def load(self, key):
+        """Load the compiled form with this key, or return None."""
+        name = self._load_index().get(key)
+        content = None if name is None else self._read(self._data_path(name))
+        return None if content is None else pickle.loads(content)
+
+    def _load_index(self):
+        file = io.BytesIO(self._read(self._index_path) or pickle.dumps(None))
+        if pickle.load(file) != self._version:  # what follows may be of classes that this version does not have
+            return {}
+        stamp, overloads = pickle.load(file)
+        return overloads if stamp == self._source_stamp else {}
+
+    def _save_index(self, overloads):
+        self._write(self._index_path, pickle.dumps(self._version) + self._dump((self._source_stamp, overloads)))
+
+    def _write(self, path, content):
+        with self._open_for_write(path) as file:
+            file.write(content + zlib.crc32(content).to_bytes(4, "big"))
+
+    def _read(self, path):
+        """Return the content of a file, or None if there is none, or it is damaged."""
+        try:
+            content = Path(path).read_bytes()
+        except OSError:
+            return None
+        content, checksum = content[:-4], content[-4:]
+        return content if zlib.crc32(content).to_bytes(4, "big") == checksum and content else None
 
     def _data_name(self, what):
         return f"{self._index_name.removesuffix('.nbi')}.{what}.nbc"
@@ -173,7 +210,7 @@ class Kept(FunctionCache):
             self._cache_file = Named(self.cache_path, self._impl.filename_base, stamp(source))
             if shipped():
                 folder = SHIPPED / source.parent.relative_to(PACKAGE)
-                self._shipped = IndexDataCacheFile(str(folder), self._impl.filename_base, stamp(source))
+                self._shipped = Named(str(folder), self._impl.filename_base, stamp(source))
 
     def _load_overload(self, sig, target_context):
         found = super()._load_overload(sig, target_context)
@@ -182,6 +219,19 @@ class Kept(FunctionCache):
             data = self._shipped.load((kinds, tuple(manifest()["target"]), code))
             found = None if data is None else self._impl.rebuild(target_context, data)
         return found
+
+    def _save_overload(self, sig, data):
+        try:
+            super()._save_overload(sig, data)
+        except OSError as error:
+            _warn_of(error.strerror)
+
+
+@functools.cache  # once a process, not once a function
+def _warn_of(why):
+    place = config.CACHE_DIR or "the cache folder of this user"
+    words = "every process compiles it again until there is room, or NUMBA_CACHE_DIR is a folder that has it"
+    warnings.warn(f"compiled code cannot be kept in {place} ({why}): {words}", NotKept, stacklevel=2)
 
 
 def folder_of(kernel):

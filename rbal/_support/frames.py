@@ -28,7 +28,14 @@ def as_pandas(X, name="X"):
     frame = _narwhals(X)
     if isinstance(frame, nw.DataFrame):
         return pd.DataFrame({column: _column(frame[column]) for column in frame.columns}, columns=frame.columns)
-    return _column(frame) if isinstance(frame, nw.Series) else X
+    return _column(frame, name) if isinstance(frame, nw.Series) else X
+
+
+def distinctly_named(name, X):
+    """Return X, when no two of its columns share a name, if it has any."""
+    if isinstance(X, pd.DataFrame) and (twice := X.columns[X.columns.duplicated()]).size:
+        raise TableError(f"{name} must have columns of different names, got {twice[0]!r} more than once")
+    return X
 
 
 def like(new, old, X):
@@ -82,6 +89,45 @@ def is_time(column):
     return pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column)
 
 
+def distinct(labels):
+    """Return the labels of a Series in the order in which they first occur, or raise an error if one is no label."""
+    try:
+        return labels.unique()
+    except TypeError:
+        kind = next(type(label).__name__ for label in labels if getattr(label, "__hash__", None) is None)
+        kind = "list" if kind == "ndarray" else kind
+        raise TableError(f"a label is of type {kind}: each must be one number, text or truth value") from None
+
+
+def floats(names, block):
+    """Return columns of a frame as floats (n, len(names)), NaN where a value is missing."""
+    chosen = block[names]
+    if all(map(is_plain, chosen.dtypes)):
+        return chosen.to_numpy(float)
+    values = np.empty((len(block), len(names)))
+    for j, name in enumerate(names):
+        values[:, j] = as_floats(name, block[name])
+    return values
+
+
+def as_floats(name, column):
+    """Return a column as floats (n,), or raise an error if it holds anything else."""
+    try:
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError):
+        found = pd.to_numeric(column, errors="coerce")
+        bad = column[found.isna() & column.notna()]
+        raise TableError(
+            f"column {name!r} begins with numbers but holds {bad.tolist()[0]!r} further on: "
+            "correct it, or name it as categorical"
+        ) from None
+
+
+def is_plain(dtype):
+    """Return whether a type is one of NumPy's numbers or truth values."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
+
+
 def factorized(column, name):
     """Return codes (n,) and levels of a column of a pandas frame."""
     try:
@@ -125,12 +171,18 @@ def labels_of(y):
 def _narwhals(X):
     if isinstance(X, (np.ndarray, pd.DataFrame, pd.Series, list, tuple)):
         return X
-    frame = nw.from_native(X, pass_through=True, allow_series=True)
-    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    try:
+        frame = nw.from_native(X, pass_through=True, allow_series=True)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        if isinstance(frame, nw.DataFrame):
+            _ = frame.columns
+        return frame
+    except nw.exceptions.DuplicateError as error:
+        raise TableError(f"two columns have one name: rename one ({' '.join(str(error).split())})") from None
 
 
-def _column(series):
-    """Return a column of narwhals as one of pandas."""
+def _column(series, name=None):
+    """Return a column of narwhals as one of pandas; in errors it is called by its own name, unless another is given."""
     dtype = series.dtype
     gaps = bool(series.is_null().any())
     if dtype.is_numeric():
@@ -143,7 +195,9 @@ def _column(series):
         return pd.Series(series.cast(nw.String).to_list(), dtype=object, name=series.name)
     if dtype in (nw.Date, nw.Datetime, nw.Duration, nw.Time) or series.is_null().all():
         return pd.Series(series.to_list(), dtype=object, name=series.name)
-    raise TableError(f"column {series.name!r} holds values of type {dtype}: take numbers or text from them")
+    raise TableError(
+        f"{name or f'column {series.name!r}'} holds values of type {dtype}: take numbers or text from them"
+    )
 
 
 def _is_unusual(X):

@@ -8,6 +8,7 @@ was forked from one in which it had threads.
 import contextlib
 import contextvars
 import functools
+import numbers
 import os
 import queue
 import threading
@@ -89,6 +90,8 @@ def workers(n_jobs):
     """
     from joblib import cpu_count
 
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be an integer, not 0, or None, got {n_jobs!r}")
     return n_jobs if n_jobs is None or n_jobs < 0 else min(n_jobs, cpu_count())
 
 

@@ -5,15 +5,16 @@ import math
 import numpy as np
 
 LARGEST = 1e75  # of a feature: sums of its fourth powers are finite
+MOST_DRAWS = 2**14  # of what is drawn for an interval: each takes a saddle point, and its ends settle long before
 MOST_FLOATS = 2**28  # of one array of one-hot states, 2 GB
 
 
-def real_array(name, value, ndim=None):
-    """Return the value as a float array, when it has no NaN, infinity, masked entries or text."""
+def real_array(name, value, ndim=None, *, finite=True):
+    """Return the value as a float array, when it has no NaN or infinity (unless not ``finite``), mask or text."""
     unmasked(name, value)
     try:
         array = np.asarray(value)
-        texts = array.dtype == object and any(isinstance(entry, (str, bytes)) for entry in array.flat)
+        texts = array.dtype == object and any(entry is None or isinstance(entry, (str, bytes)) for entry in array.flat)
         if value is None or texts or array.dtype.kind not in "biufO":
             raise TypeError
         array = np.asarray(value, dtype=float)
@@ -21,7 +22,7 @@ def real_array(name, value, ndim=None):
         raise TypeError(f"{name} must be numeric, got {_kind(value)}") from None
     if ndim is not None and array.ndim not in np.atleast_1d(ndim):
         raise ValueError(f"{name} must have {' or '.join(map(str, np.atleast_1d(ndim)))} dimensions, got {array.ndim}")
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {_first(array, ~np.isfinite(array))}")
     return array
 
@@ -29,7 +30,10 @@ def real_array(name, value, ndim=None):
 def in_range(name, value, low, high=math.inf, *, open_low=False):
     """Return the value as a float array in [low, high], or (low, high] with ``open_low``; scalars take a quick way."""
     if isinstance(value, (float, int)) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise ValueError(f"{name} must be finite, got an integer beyond 1e308") from None
         if (low < value or (value == low and not open_low)) and value <= high and value < math.inf:
             return value
     if isinstance(value, (bool, np.bool_)) or getattr(value, "dtype", None) == np.bool_:
@@ -44,9 +48,10 @@ def in_range(name, value, low, high=math.inf, *, open_low=False):
 
 def number(name, value, low, high=math.inf, *, open_low=False):
     """Return the value as a float, when it is one number in the same range."""
-    if not isinstance(value, float) and np.ndim(value):
+    value = in_range(name, value, low, high, open_low=open_low)
+    if np.ndim(value):
         raise ValueError(f"{name} must be a number, got shape {np.shape(value)}")
-    return float(in_range(name, value, low, high, open_low=open_low))
+    return float(value)
 
 
 def broadcast(**arrays):
@@ -54,13 +59,24 @@ def broadcast(**arrays):
     try:
         return np.broadcast_arrays(*arrays.values())
     except ValueError as error:
-        shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in arrays.items())
+        shapes = ", ".join(f"{name} {_shape(value)}" for name, value in arrays.items())
         raise ValueError(f"arrays must broadcast, got shapes {shapes}") from error
+
+
+def _shape(value):
+    try:
+        return np.shape(value)
+    except ValueError:
+        return "of several lengths"
 
 
 def one_of(name, value, choices):
     """Return the value, when it is one of the choices."""
-    if value not in choices:
+    try:
+        known = hash(value) is not None and bool(value in choices)  # an array is no choice, nor is pandas' NA
+    except (TypeError, ValueError):
+        known = False
+    if not known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
     return value
 
@@ -114,11 +130,47 @@ def one_hot_room(name, n, L, Q):
         )
 
 
-def positive_int(name, value):
-    """Return the value as an int, when it is one ≥ 1."""
+def positive_int(name, value, most=math.inf):
+    """Return the value as an int, when it is one ≥ 1, and not too many."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most:,}, got {value:,}")
     return int(value)
+
+
+def position(name, value, n):
+    """Return the value as an int, when it is the number of one of n things, counted from 0 or from the end."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -n <= value < n:
+        raise ValueError(f"{name} must be an integer >= {-n} and < {n}, got {value!r}")
+    return int(value)
+
+
+def listed(name, value, of="names"):
+    """Return the value as a list: one word is a list of one; what has no entries to go through is refused."""
+    if isinstance(value, str):
+        return [value]
+    try:
+        if isinstance(value, (bytes, dict)):
+            raise TypeError
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a list of {of}, got {_kind(value)}") from None
+
+
+def room(name, value, floats):
+    """Return the value, a size, when the array of so many numbers that it makes fits in memory."""
+    if floats > MOST_FLOATS:
+        got = f"{value:.6g}" if value < 1e300 else "more than 1e300"
+        raise ValueError(f"{name} must leave arrays of at most {MOST_FLOATS:,} numbers, got {got}")
+    return value
+
+
+def instance(name, value, *kinds):
+    """Return the value, when it is of one of these classes."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} must be a {' or '.join(k.__name__ for k in kinds)}, got {type(value).__name__}")
+    return value
 
 
 def _kind(value):

@@ -145,3 +145,73 @@ def test_processes_that_save_at_the_same_time_keep_their_own(tmp_path, other):
     assert mine.load("A") == "mine"
     (index,) = written
     assert yours._load_data(index[key]) == "yours"
+
+
+# ---- damaged files and full disks
+
+
+def half(content):
+    return content[: len(content) // 2]
+
+
+def spoilt(content):
+    """One bit is another in the middle: machine code that nobody wrote."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "truncated": half,
+    "one byte less": lambda content: content[:-1],
+    "one bit": spoilt,
+    "random": lambda content: os.urandom(len(content)),
+    "zeros": lambda content: bytes(len(content)),
+    "text": lambda content: b"cos\nsystem\n(S'false'\ntR.",  # a pickle that calls something
+}
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_damaged_file_is_compiled_again(copy, tmp_path, ending):
+    kept = tmp_path / "kept"
+    whole = call(copy, kept)["value"]
+    for damage in DAMAGES.values():
+        for file in kept.rglob(f"*.{ending}"):
+            file.write_bytes(damage(file.read_bytes()))
+        told = call(copy, kept)
+        assert (told["value"], told["compiled"]) == (whole, 1)
+    assert call(copy, kept)["compiled"] == 0  # it was mended
+
+
+def test_a_damaged_file_of_a_wheel_is_compiled_again(shipped, tmp_path):
+    for file in (shipped / "rbal" / "_compiled").rglob("*.nb[ic]"):
+        file.write_bytes(half(file.read_bytes()))
+    assert call(shipped, tmp_path / "kept")["compiled"] == 1
+
+
+FULL = """
+import builtins, errno, os, sys, warnings
+class Full:
+    def __init__(self, file): self.file = file
+    def __enter__(self): return self
+    def __exit__(self, *error): self.file.close()
+    def write(self, block): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+plain = open
+def opened(path, mode="r", *args, **kwargs):
+    file = plain(path, mode, *args, **kwargs)
+    return Full(file) if ".tmp." in str(path) and "w" in mode else file
+builtins.open = opened
+"""
+
+
+def test_a_full_disk_keeps_nothing_and_all_works(copy, tmp_path):
+    kept, program = tmp_path / "kept", FULL + CALL.replace("value = pdf(0.5)", "value = pdf(0.5) + 0 * pdf(1)")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "RBAL_", "PYTHON"))}
+    environment = clean | {"NUMBA_CACHE_DIR": str(kept)}
+    done = subprocess.run([sys.executable, "-c", program], cwd=copy, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["compiled"] == 2  # of floats, and of integers
+    assert done.stderr.count("NotKept: compiled code cannot be kept in") == 1
+    assert "(No space left on device)" in done.stderr
+    assert not [path for path in kept.rglob("*") if path.is_file()]
+    assert call(copy, kept)["compiled"] == 1

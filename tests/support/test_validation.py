@@ -1,12 +1,21 @@
 """Strictness at every door: text is no number and no truth value, a mask hides no number, a seed is not negative."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from sklearn.linear_model import LogisticRegression
 
 import rbal
+import rbal.advice
+import rbal.metrics
+import rbal.plotting
+import rbal.studies
 from rbal import experiments, strategies
 from rbal._support.validation import MOST_FLOATS, flag, in_range, number, one_hot_room, real_array, seeded, unmasked
-from rbal.datasets import images, synthetic
+from rbal.datasets import images, lattice, synthetic
 
 CLASSES = rbal.Moments.ising(m=0.4, delta=1.0, L=20)
 Y = np.repeat([1, 0], [8, 24])
@@ -149,3 +158,86 @@ def test_one_hot_states_that_do_not_fit_in_memory():
 def test_features_whose_squares_overflow(learner):
     with pytest.raises(ValueError, match=r"X must hold numbers of size <= 1e\+75, got 1e\+300 in column 2: correct it"):
         learner().fit(np.where(np.arange(5) == 2, 1e300, X), Y)
+
+
+# ---- what the fuzz suite found: each call below answered NaN, ran out of memory or time, or raised in other words
+
+METRICS = rbal.Metrics([0.5, 1.0], [1.2, 0.4], [0.3, -0.2])
+PARTS = rbal.metrics.MixtureMetrics([0.5, 2.2, -1.0], [1.0, 0.2, 0.7], [1, 1, -1], [0.7, 0.3, 1.0])
+KERNEL = rbal.Moments.from_kernel(X @ X.T, Y)
+SPINS = synthetic.ising(m=0.3, delta=1.0, L=8)
+PARTED = rbal.Mixture.gaussian(np.eye(4), np.eye(4), [1, 1, -1, -1], [0.5, 0.5, 0.5, 0.5])
+MANY = rbal.metrics.ManyMetrics(np.eye(3), np.tile(np.eye(3), (3, 1, 1)), [0, 1, 2], [1.0, 1.0, 1.0])
+RNG = np.random.default_rng(0)
+REFUSED = {
+    "X must have finite products": lambda: rbal.kernels.bind("poly", X).diagonal(1e300 * X),
+    "lam of several lengths": lambda: strategies.compare(PARTED, 0.5, 3.0, lam=[[1], [1, 2]]),
+    "kappa and the like must be numbers": lambda: rbal.solve(CLASSES, [1.0, 2.0], 1.0),
+    "got lists of several lengths": lambda: rbal.Moments.from_kernel(X @ X.T, [[1], [1, 2]]),
+    "phi must leave samples of another class": lambda: MANY.auc([1.0, 0.0, 0.0]),
+    "alpha_neg must leave arrays": lambda: experiments.train(RNG, classes=SPINS, alpha_pos=1.0, alpha_neg=1e16),
+    "n_test must leave arrays": lambda: experiments.train(RNG, classes=SPINS, alpha_pos=1, alpha_neg=1, n_test=10**400),
+    "inconsistent numbers of samples": lambda: rbal.RandomMixSampler().fit_resample(X[:2], Y),
+    "source must be names of one kind": lambda: rbal.studies.clustered([1.0, 2.0], [[1], [1, 2]]),
+    "X must have columns of different names": lambda: (
+        rbal.LinearSVM().fit(X, Y).predict(pd.DataFrame(X, columns=[*"aabcd"]))
+    ),
+    "alpha_neg must be >= 1e-150": lambda: rbal.critical_margin(CLASSES, 0.3, 5e-324),
+    "rho_pos must be >= 1e-20": lambda: rbal.critical_alpha(CLASSES, rho_pos=5e-324),
+    "estimator must have a penalty": lambda: rbal.calibrated(LogisticRegression(C=1e-300)).fit(X, Y),
+    "estimator must be a classifier": lambda: rbal.calibrated(LogisticRegression).fit(X, Y),
+    "sample_weight must be numeric": lambda: rbal.calibrated(LogisticRegression()).fit(X, Y, "abc"),
+    "lam must be >= 1e-50": lambda: rbal.LinearSVM(lam=1e-100, loss="squared_hinge").fit(X, Y),
+    "X must hold numbers up to 1e308": lambda: rbal.LinearSVM().fit(10**400, Y),
+    "L must leave arrays": lambda: synthetic.d1(L=10**12),
+    "Q must leave arrays": lambda: synthetic.d2(0, L=5, Q=10**9),
+    "ratio must leave arrays": lambda: synthetic.random_gaussian(0, L=5, ratio=1e12),
+    "n_pos must leave arrays": lambda: SPINS.sample(10**12, 0, 0),
+    "solution must be a Solution": lambda: KERNEL.widths(np.zeros((0, 3))),
+    "C must leave a ridge": lambda: KERNEL.ridge(5e-324),
+    "positive must be one of the labels": lambda: rbal.Moments.from_kernel(X @ X.T, Y, positive=np.zeros((2, 3, 4))),
+    "remedies must be a list": lambda: strategies.best_classifier(X, Y, remedies=-1.0),
+    "trials must be numeric": lambda: rbal.plotting.dots(Figure().subplots(), np.arange(3), object()),
+    "x must be numeric": lambda: rbal.plotting.dots(Figure().subplots(), [[1], [1, 2]], np.ones((2, 2))),
+    "folder must be a path": lambda: rbal.studies.stored("sampling", 1.5),
+    "path must be a path": lambda: rbal.advice.read_table(b"x", "y"),
+    "structures must be a Structures": lambda: lattice.sample_dimers(1.0, 0, 1, chi=1.0, n_samples=2, n_chains=2),
+    "costs must be two numbers": lambda: rbal.metrics.evaluate(X[:, 0], 2 * Y - 1, costs=1e5),
+    "n_pos must be at most": lambda: METRICS.tuning_cost(0.2, n_pos=10**400, n_neg=10),
+    "threshold must be a number": lambda: METRICS.cost_curve(threshold=[-1.0, 1.0]),
+    "threshold must be numeric": lambda: METRICS.tpr([None]),
+    "train_share must be > 0": lambda: rbal.metrics.Link().corrected(1.0, 1.0),
+    "delta must be within 1e150 deviations": lambda: PARTS.log_odds(1e300, 0.2),
+    r"phi_pos \(3,\)": lambda: METRICS.acc(np.ones(3)),
+    r"threshold \(0,\)": lambda: rbal.Metrics(1.0, 1.0, 0.0).mcc([0.1, 0.2], []),
+    r"phi_pos \(2, 3, 4\)": lambda: METRICS.fm(np.zeros((2, 3, 4))),
+    r"phi_pos \(0,\)": lambda: METRICS.reliability((), 3),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_served_is_refused_by_name(message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rbal.ConvergenceWarning)
+        with pytest.raises((TypeError, ValueError), match=message):
+            REFUSED[message]()
+
+
+@pytest.mark.parametrize("name", ["drop", "na", "sep", "encoding", "categorical"])
+def test_a_number_is_no_option_of_a_file(tmp_path, name):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,no\n2,yes\n")
+    with pytest.raises((TypeError, ValueError), match=f"{name} must be"):
+        rbal.advice.read_table(path, "y", **{name: -1.5})
+
+
+def test_far_out_nothing_overflows():
+    assert rbal.Metrics(1.0, 0.4, 0.0).ppv(0.3, 1.7e308) == 1.0
+    assert rbal.metrics.MixtureMetrics([1.0, -1.0], 1.7e308, [1, -1], [1.0, 1.0]).auc() == pytest.approx(0.5)
+    np.testing.assert_allclose(MANY.auc([0.0, 1.0, 2.0]), MANY.auc([1.0, 1.0, 2.0]))
+    assert METRICS.uncertain_cost([1.0] * 40).threshold.tolist() == [-np.inf, -np.inf]
+    sat = rbal.solve(CLASSES, 0.2, 0.2, 0.1)
+    assert rbal.train_density(sat, 1e300, 1)[0] == 0.0
+    assert PARTS.cluster_density(1e300).tolist() == [0.0, 0.0, 0.0]
+    logistic = rbal.solve(CLASSES, 1.0, 3.0, model="svm", lam=0.5, loss="logistic")
+    assert rbal.train_density(logistic, 1e300, 1)[0] == 0.0
