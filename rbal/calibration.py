@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from ._support.documented import Documented
-from ._support.validation import number
+from ._support.validation import number, real_array
 from .learners import LinearSVM
 from .metrics import Link
 from .moments._estimate import Fitter, from_covariances, from_rows
@@ -118,6 +118,8 @@ class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         -------
         self
         """
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
+            raise TypeError(f"estimator must be a classifier, as LogisticRegression() is, got {self.estimator!r}")
         X, y = indexable(X, y)
         given = {}
         if sample_weight is not None:
@@ -135,6 +137,8 @@ class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         last, features, rows = _unrolled(self.estimator_, X)
         pulls = np.bincount(rows, minlength=len(y)) if sample_weight is None else sample_weight
         self.solution_ = _predicted(last, features, y, pulls)
+        if not self.solution_.converged:
+            raise ValueError(f"estimator must have a penalty at which the theory finds a solution, got {last!r}")
         link = self.solution_.metrics.calibration(self.share_)
         flat = Link(0.0, Link().corrected(0.5, self.share_).intercept)
         self.link_ = link if self.solution_.phase != "COLLAPSED" else flat
@@ -209,15 +213,16 @@ def _known(estimator, D):
     weight = getattr(estimator, "class_weight", None)
     if isinstance(estimator, RidgeClassifier):
         return _Known("square", 2.0 * estimator.alpha, weight, {})
-    if isinstance(estimator, LogisticRegression) and _is_ridge(estimator):
+    if isinstance(estimator, LogisticRegression) and hasattr(estimator, "C") and _is_ridge(estimator):
         return _Known("logistic", 1.0 / estimator.C, weight, {})
     if isinstance(estimator, LinearSVC) and estimator.penalty == "l2":
         return _Known(estimator.loss, 1.0 / estimator.C, weight, {})
     if isinstance(estimator, SVC) and estimator.kernel == "linear":
         return _Known("hinge", 1.0 / estimator.C, weight, {})
     raise ValueError(
-        "estimator must be a linear classifier with an L2 penalty (LogisticRegression, SVC(kernel='linear'), "
-        f"LinearSVC, RidgeClassifier, rbal.LinearSVM), or a pipeline that ends in one, got {estimator!r}"
+        "estimator must be a linear classifier with an L2 penalty of a given size (LogisticRegression, "
+        "SVC(kernel='linear'), LinearSVC, RidgeClassifier, rbal.LinearSVM), or a pipeline that ends in one, "
+        f"got {estimator!r}"
     )
 
 
@@ -257,6 +262,8 @@ def _spectrum(pos, neg):
     """Estimate the spectrum of two classes from their rows (n, D), without the optimism of few."""
     if min(len(pos), len(neg)) < 2:
         raise ValueError(f"y must hold two samples of each class, got n_samples = {len(neg)} and {len(pos)}")
+    if not pos.var(axis=0).sum() + neg.var(axis=0).sum() > 0.0:
+        raise ValueError("X must have a feature that varies within a class, got none")
     if len(pos) + len(neg) <= pos.shape[1]:
         return Fitter(from_rows(pos, neg)).fit()
     covariances = (np.atleast_2d(np.cov(rows, rowvar=False)) for rows in (pos, neg))
@@ -282,7 +289,7 @@ def _unrolled(estimator, X):
 
 def _weighted(X, y, sample_weight):
     """Return rows, labels and weights (n,) of the rows whose weight is not 0."""
-    weight = _check_sample_weight(sample_weight, X, dtype=float)
+    weight = _check_sample_weight(real_array("sample_weight", sample_weight, (0, 1))[()], X, dtype=float)
     if (weight < 0.0).any():
         raise ValueError(f"sample_weight must be >= 0, got {weight.min():g}")
     there = np.flatnonzero(weight)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import erfc, ndtr
 
-from ._support.validation import in_range, real_array
+from ._support.validation import broadcast, in_range, real_array
 from .moments import Moments
 
 
@@ -53,8 +53,9 @@ def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.
     values = (alpha_pos, alpha_neg, weight_pos, weight_neg)
     a_pos, a_neg, c_pos, c_neg = (in_range(n, v, 0.0, open_low=True) for n, v in zip(names, values, strict=True))
     if not np.allclose(a_pos * c_pos, a_neg * c_neg, rtol=1e-12, atol=0.0):
+        pulls = [np.ravel(a * c)[0] for a, c in ((a_pos, c_pos), (a_neg, c_neg))]
         raise ValueError(
-            f"alpha_pos*weight_pos must equal alpha_neg*weight_neg, got {a_pos * c_pos:g} and {a_neg * c_neg:g}: "
+            f"alpha_pos*weight_pos must equal alpha_neg*weight_neg, got {pulls[0]:g} and {pulls[1]:g}: "
             "away from balance the bias follows the margin and the balanced accuracy tends to 1/2"
         )
     lam, d2, L = moments.eigenvalues, moments.delta_sq, moments.L
@@ -93,6 +94,7 @@ def large_margin_error(shift, q):
     limit, constant : float or ndarray
     """
     shift, q = in_range("shift", shift, 0.0, open_low=True), in_range("q", q, 0.0, open_low=True)
+    broadcast(shift=shift, q=q)
     with np.errstate(over="ignore"):
         z = shift / (2.0 * np.sqrt(2.0 * q))
         return 0.5 * erfc(z), np.sqrt(q / (2.0 * np.pi)) / shift * np.exp(-np.square(z))

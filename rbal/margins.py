@@ -34,7 +34,8 @@ def test_density(solution, delta, label, cluster=None):  # noqa: PT028 - not a t
     """
     _check(solution, label)
     if cluster is not None:
-        return solution.metrics.cluster_density(real_array("delta", delta))[..., _of_class(solution, label, cluster)]
+        place = _of_class(solution, label, cluster)
+        return solution.metrics.cluster_density(real_array("delta", delta))[..., place]
     return solution.metrics.density(real_array("delta", delta), label)
 
 
@@ -63,7 +64,8 @@ def train_density(solution, delta, label, cluster=None):
     """
     _check(solution, label)
     if cluster is not None:
-        return train_density(solution.of_cluster(_of_class(solution, label, cluster)), delta, label)
+        place = _of_class(solution, label, cluster)
+        return train_density(solution.of_cluster(place), delta, label)
     if isinstance(solution, MixtureSolution):
         mine = np.flatnonzero(solution.mixture.signs == label)
         parts = [train_density(solution.of_cluster(c), delta, label) for c in mine]
@@ -81,7 +83,8 @@ def train_density(solution, delta, label, cluster=None):
             return np.zeros_like(u), 1.0
         return _cut_gaussian(u, mu, s, np.sqrt(x), kappa), 0.0
     # u0 = u - x f(u), with density scaled by du0/du = 1 + x ℓ''(u); where the force jumps, all u0 between end on κ
-    force, curvature = (np.vectorize(fun, otypes=[float])(kappa, c, u) for fun in (loss.force, loss.curvature))
+    with np.errstate(over="ignore"):  # far out a logistic force is the whole weight, or nothing
+        force, curvature = (np.vectorize(fun, otypes=[float])(kappa, c, u) for fun in (loss.force, loss.curvature))
     atom = ndtr((kappa - mu) / s) - ndtr((kappa - c * x - mu) / s) if loss.kinked else 0.0
     return _normal(u - x * force, mu, s) * (1.0 + x * curvature), float(atom)
 
@@ -109,7 +112,8 @@ def _cut_gaussian(u, mu, s, sw, kappa):
     above = u >= kappa
     v = (u[above] - kappa) / sw
     # N(u; u0, w) Φ/H in logs, since both factors may be huge
-    log_rest = -0.5 * (v[..., None] + t) ** 2 + log_ndtr(t) - log_ndtr(-t)
+    with np.errstate(over="ignore"):
+        log_rest = -0.5 * (v[..., None] + t) ** 2 + log_ndtr(t) - log_ndtr(-t)
     rest = np.exp(log_rest) @ weight / (np.sqrt(2.0 * np.pi) * sw)
     density[above] = _normal(u[above], mu, np.hypot(s, sw)) + rest
     return density

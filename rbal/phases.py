@@ -23,6 +23,8 @@ from .saddle._sphere import edges
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
 SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins
+SMALLEST_SHARE = 1e-20  # of a class
+SMALLEST_SIZE = 1e-150  # over L, of a class: its square is a double
 
 
 def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
@@ -53,8 +55,8 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     0.000000
     """
     pos, neg = broadcast(
-        alpha_pos=in_range("alpha_pos", alpha_pos, 0.0, open_low=True),
-        alpha_neg=in_range("alpha_neg", alpha_neg, 0.0, open_low=True),
+        alpha_pos=in_range("alpha_pos", alpha_pos, SMALLEST_SIZE),
+        alpha_neg=in_range("alpha_neg", alpha_neg, SMALLEST_SIZE),
     )
     fit_bias, tol = flag("fit_bias", fit_bias), number("tol", tol, 1e-15)
     if isinstance(moments, Mixture):
@@ -119,7 +121,7 @@ def critical_alpha(moments, kappa=0.0, *, rho_pos=0.5, fit_bias=True):
     2.000000
     """
     kappa = in_range("kappa", kappa, 0.0)
-    rho_pos = in_range("rho_pos", rho_pos, 0.0, 1.0, open_low=True)
+    rho_pos = in_range("rho_pos", rho_pos, SMALLEST_SHARE, 1.0)
     if np.any(np.asarray(rho_pos) == 1.0):
         raise ValueError("rho_pos must be < 1, got 1")
 

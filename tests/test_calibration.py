@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Perceptron, RidgeClassifier
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -283,3 +283,17 @@ def test_errors_name_what_they_got(table):
         rbal.calibrated(LogisticRegression()).fit(X, np.arange(len(y)) % 3)
     plain = make_pipeline("passthrough", LogisticRegression(C=0.1))
     assert rbal.calibrated(plain).fit(X, y).link_.slope > 0
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-300])
+def test_features_that_do_not_vary_are_refused(scale):
+    X = scale * np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(ValueError, match="X must have a feature that varies within a class, got none"):
+        rbal.calibrated(LogisticRegression()).fit(X, [0, 1] * 20)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_penalty_that_is_searched_is_refused():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(ValueError, match="L2 penalty of a given size"):
+        rbal.calibrated(LogisticRegressionCV(Cs=2, cv=2)).fit(X, [0, 1] * 20)

@@ -10,6 +10,10 @@ are the arc-cosine kernels of order 0 (steps) and 1 (rectified units) of unit ve
 
 import numpy as np
 
+from .._support.validation import number, one_of, positive_int, real_array, squarable
+
+DEEPEST = 5  # hidden layers
+
 
 def arc_cosine(X, Y, depth=1, order=1, bias=0.0):
     """Return the covariance of the outputs of random networks: a machine that trains the last layer alone.
@@ -28,8 +32,9 @@ def arc_cosine(X, Y, depth=1, order=1, bias=0.0):
     -------
     (n, m) array
     """
-    S, x, y = _inputs(X, Y, bias)
-    for _ in range(depth):
+    S, x, y, bias = _inputs(X, Y, bias)
+    one_of("order", order, (0, 1))
+    for _ in range(positive_int("depth", depth, DEEPEST)):
         norm, zero, one = _layer(S, x, y)
         S = (norm * one if order == 1 else zero) + bias
         x, y = (x + bias, y + bias) if order == 1 else (np.full_like(x, 1.0 + bias), np.full_like(y, 1.0 + bias))
@@ -48,9 +53,9 @@ def ntk(X, Y, depth=1, bias=0.0):
     -------
     (n, m) array
     """
-    S, x, y = _inputs(X, Y, bias)
+    S, x, y, bias = _inputs(X, Y, bias)
     tangent = S
-    for _ in range(depth):
+    for _ in range(positive_int("depth", depth, DEEPEST)):
         norm, zero, one = _layer(S, x, y)
         S = norm * one + bias
         tangent = S + tangent * zero
@@ -59,9 +64,12 @@ def ntk(X, Y, depth=1, bias=0.0):
 
 
 def _inputs(X, Y, bias):
-    """Return covariance (n, m) and variances (n,), (m,) of the first pre-activations."""
+    """Return covariance (n, m) and variances (n,), (m,) of the first pre-activations, and the bias."""
+    X, Y, bias = squarable("X", real_array("X", X, 2)), squarable("Y", real_array("Y", Y, 2)), number("bias", bias, 0.0)
     D = X.shape[1]
-    return (X @ Y.T) / D + bias, np.sum(X**2, axis=1) / D + bias, np.sum(Y**2, axis=1) / D + bias
+    if Y.shape[1] != D or not D:
+        raise ValueError(f"Y must have the columns of X, one at least, got {Y.shape[1]} and {D}")
+    return (X @ Y.T) / D + bias, np.sum(X**2, axis=1) / D + bias, np.sum(Y**2, axis=1) / D + bias, bias
 
 
 def _layer(S, x, y):

@@ -9,9 +9,8 @@ import numpy as np
 
 from .._support.records import enter
 from .._support.validation import in_range, number, one_of, positive_int, real_array, squarable
-from ._networks import arc_cosine, ntk
+from ._networks import DEEPEST, arc_cosine, ntk
 
-DEEPEST = 5  # hidden layers
 SEEN = 1000  # rows whose distances give a median
 
 
@@ -68,7 +67,10 @@ class BoundKernel:
         Y = X if Y is None else real_array("Y", Y, 2)
         if X.shape[1] != Y.shape[1]:
             raise ValueError(f"Y must have the {X.shape[1]} columns of X, got {Y.shape[1]}")
-        K = np.asarray(self.kernel.of(X, Y, **self.parameters), float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = np.asarray(self.kernel.of(X, Y, **self.parameters), float)
+        if not np.isfinite(K).all():
+            raise ValueError(f"X must have finite products by the kernel {self.kernel.name!r}: scale its columns")
         if K.shape != (len(X), len(Y)):
             raise ValueError(
                 f"kernel {self.kernel.name!r} must return shape {(len(X), len(Y))} for so many rows, got {K.shape}"
@@ -77,7 +79,8 @@ class BoundKernel:
 
     def diagonal(self, X):
         """Return the products of each row of X (n, D) with itself, (n,)."""
-        return np.concatenate([np.diag(self(X[k : k + 64])) for k in range(0, len(X), 64)])
+        X = real_array("X", X, 2)
+        return np.concatenate([np.empty(0), *(np.diag(self(X[k : k + 64])) for k in range(0, len(X), 64))])
 
 
 def bind(kernel, X, **parameters):

@@ -15,7 +15,9 @@ The SAT phase is such a kernel too: there the hard constraint :math:`u\ge\kappa`
 surface between the phases, where :math:`x\to\infty` and only :math:`x f` stays finite.
 """
 
-from .._support.validation import one_of
+import math
+
+from .._support.validation import instance, number, one_of
 from ._constraints import EQUALITY, INEQUALITY
 from ._derived import bootstrapped, homogeneity, of_difference, tempered
 from ._hinge import HINGE, hinge
@@ -55,6 +57,9 @@ def expectations(loss, kappa, c, x, mu, q):
     tuple
         E[f], E[f²], E[-f'], then their derivatives in μ, in q and in x.
     """
+    instance("loss", loss, Loss, Constraint)
+    kappa, c, mu = (number(name, value, -math.inf) for name, value in (("kappa", kappa), ("c", c), ("mu", mu)))
+    x, q = number("x", x, 0.0), number("q", q, 0.0)
     return loss.expectations(kappa, c, x, mu, q)
 
 

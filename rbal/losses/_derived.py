@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numba import njit
 
+from .._support.validation import instance
 from ._record import Loss
 
 compile_now = njit(error_model="numpy")
@@ -25,7 +26,6 @@ def add(total, p, e):
     )  # fmt: skip
 
 
-@functools.cache
 def bootstrapped(loss):
     """Return the loss of a sample that is there a random number of times, as in a bootstrap sample.
 
@@ -43,6 +43,11 @@ def bootstrapped(loss):
         Without a constraint, so on the sphere only where some loss is left; without an estimator. Its force is the mean
         one.
     """
+    return _bootstrapped(instance("loss", loss, Loss))
+
+
+@functools.cache
+def _bootstrapped(loss):
     old, old_loss, old_force, old_curvature = loss.expectations, loss.mean_loss, loss.force, loss.curvature
 
     @compile_now
@@ -88,7 +93,6 @@ def bootstrapped(loss):
     )
 
 
-@functools.cache
 def tempered(loss):
     """Return the loss of a rescaled score, ℓ(c u): its weight c is a factor on the score, at most 1.
 
@@ -104,8 +108,13 @@ def tempered(loss):
     -------
     Loss
     """
+    return _tempered(instance("loss", loss, Loss))
+
+
+@functools.cache
+def _tempered(loss):
     if homogeneity(loss) is not None:
-        raise ValueError(f"tempered takes a loss that is not homogeneous, got {loss.name!r}: weights and margins do it")
+        raise ValueError(f"loss must be one that is not homogeneous, got {loss.name!r}: weights and margins do it")
     old, old_loss, old_force, old_curvature = loss.expectations, loss.mean_loss, loss.force, loss.curvature
 
     @compile_now
@@ -159,6 +168,7 @@ def of_difference(loss):
     -------
     bool
     """
+    instance("loss", loss, Loss)
     points = [(kappa, c, u) for kappa in (0.0, 0.7) for c in (0.4, 1.0) for u in (-1.3, 0.2, 1.1)]
     return all(
         math.isclose(loss.force(kappa, c, u), loss.force(kappa + 0.5, c, u + 0.5), rel_tol=1e-9, abs_tol=1e-12)
@@ -178,6 +188,7 @@ def homogeneity(loss):
     int or None
         1 for the hinge, 2 for the squared hinge and the square loss, None for the logistic loss.
     """
+    instance("loss", loss, Loss)
     u, kappa, t = np.array([-2.3, -0.4, 0.3, 0.9, 2.0]), 0.7, 1.9
     old, new = loss.value(u, kappa), loss.value(t * u, t * kappa)
     return next((p for p in DEGREES if np.allclose(new, t**p * old, rtol=1e-12, atol=1e-12)), None)

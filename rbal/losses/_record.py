@@ -11,7 +11,7 @@ from numba import config, types
 
 from .._support.gauss import jit
 from .._support.jit import FLOAT, address, late
-from .._support.records import enter
+from .._support.records import Record, enter
 
 #: All losses, by the name that ``loss=`` takes.
 LOSSES = {}
@@ -83,7 +83,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, eq=False)
-class Loss:
+class Loss(Record):
     """A loss ℓ of the signed score u, with margin κ and weight c, and all that the library needs of it.
 
     Attributes
@@ -117,6 +117,7 @@ class Loss:
         Whether the force is at most c; whether it jumps from c to 0 at κ, and is constant elsewhere.
     """
 
+    _registry = ("rbal.losses", "LOSSES")
     name: str
     title: str
     formula: str

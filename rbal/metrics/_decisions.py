@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.validation import in_range, number, positive_int, real_array
+from ._records import two_prices
 
+MOST = 2**53  # held-out samples: a double counts no further
 _HALVINGS = 200  # of an interval of scores, until no double is left inside
 _CHERNOFF = 0.26355964  # variance of the highest point of W(t) - t², W a two-sided Brownian motion
 
@@ -76,9 +78,9 @@ class Decisions:
         given = [name for name, value in wanted.items() if value is not None]
         if len(given) != 1:
             raise ValueError(f"one of recall, precision and costs must be given, got {given or 'none'}")
-        phi, sizes = in_range("phi_pos", phi_pos, 0.0, 1.0), _sizes(n_pos, n_neg)
+        phi, sizes = self._phi(phi_pos), _sizes(n_pos, n_neg)
         if costs is not None:
-            miss, alarm = _prices(costs)
+            miss, alarm = two_prices(costs)
             at = self._cheapest(phi, miss, alarm)
             error = self._chernoff(at, phi, (miss, alarm), sizes)[0]
         elif recall is not None:
@@ -111,7 +113,7 @@ class Decisions:
         >>> print(f"{m.tuning_cost(0.1, (9.0, 1.0), n_pos=25, n_neg=225):.4f}")
         0.0185
         """
-        phi, prices = in_range("phi_pos", phi_pos, 0.0, 1.0), _prices(costs)
+        phi, prices = self._phi(phi_pos), two_prices(costs)
         error, curvature = self._chernoff(self._cheapest(phi, *prices), phi, prices, _sizes(n_pos, n_neg))
         return (0.5 * curvature * error**2)[()]
 
@@ -140,7 +142,7 @@ class Decisions:
         [0.  0.5 1. ] [0.     0.1587 0.    ]
         """
         curve, weight = self._curve(n)[0], np.linspace(0.0, 1.0, n)
-        cut = curve._cheapest(weight, 1.0, 1.0) if threshold is None else real_array("threshold", threshold)
+        cut = curve._cheapest(weight, 1.0, 1.0) if threshold is None else number("threshold", threshold, -np.inf)
         cost = weight * curve.fnr(cut) + (1.0 - weight) * curve.fpr(cut)
         return np.broadcast_to(weight, cost.shape), cost
 
@@ -179,8 +181,8 @@ class Decisions:
         )
         if weights.shape != shares.shape or not weights.sum() > 0.0:
             raise ValueError(f"weights must be {shares.size} numbers with a sum > 0, got shape {weights.shape}")
-        (miss, alarm), weights = _prices(costs), weights / weights.sum()
-        mean = float(shares @ weights)
+        (miss, alarm), weights = two_prices(costs), weights / weights.sum()
+        mean = min(float(shares @ weights), 1.0)  # rounding may lead beyond
         cut = self._cheapest(mean, miss, alarm) if threshold is None else real_array("threshold", threshold)[()]
         missed, alarmed = miss * self.fnr(cut), alarm * self.fpr(cut)
         spread = np.sqrt((shares - mean) ** 2 @ weights) * np.abs(missed - alarmed)
@@ -202,7 +204,8 @@ class Decisions:
     def _with_precision(self, precision, phi):
         """Return the lowest threshold with this precision, which rises with the threshold."""
         at = self._lowest(lambda cut: self.ppv(phi, cut) - precision)
-        return np.where(precision <= self.ppv(phi, -np.inf), -np.inf, at)[()]
+        # all answers positive: their precision is the share of positives, whatever rounding makes of it
+        return np.where((np.asarray(precision) <= phi) & ~self._unknown, -np.inf, at)[()]
 
     def _lowest(self, rising):
         """Return the score at which a function that rises with the threshold is 0, by halving; NaN where it is not."""
@@ -235,17 +238,11 @@ class Decisions:
             return np.sqrt(_CHERNOFF) * (4.0 * noise / curvature**2) ** (1.0 / 3.0), curvature
 
 
-def _prices(costs):
-    try:
-        miss, alarm = costs
-    except (TypeError, ValueError):
-        raise ValueError(f"costs must be two numbers, of a miss and of an alarm, got {costs!r}") from None
-    return tuple(number("costs", price, 0.0, open_low=True) for price in (miss, alarm))
-
-
 def _sizes(n_pos, n_neg):
     """Return both numbers of held-out samples as floats, NaN for those that are not given."""
-    return [np.nan if n is None else float(positive_int(name, n)) for name, n in (("n_pos", n_pos), ("n_neg", n_neg))]
+    return [
+        np.nan if n is None else float(positive_int(name, n, MOST)) for name, n in (("n_pos", n_pos), ("n_neg", n_neg))
+    ]
 
 
 def _or_nan(slope):

@@ -8,11 +8,19 @@ variances of their own have other answers, with log-odds that are no line, and e
 import numpy as np
 from scipy.special import logit
 
-from .._support.validation import in_range, real_array
+from .._support.validation import broadcast, in_range, real_array
 from ._decisions import Decisions
-from ._probabilities import Link, Probabilities, checked
+from ._probabilities import Link, Probabilities, checked, line_of
 
 _SIGMAS = np.r_[-12.0, -9.5, -7.5:8.0:1.5, 9.5, 12.0]  # ends of panels around a class mean, in deviations
+
+
+def beside(**arrays):
+    """Return the first of these, scores or thresholds, as a float array that goes with the others by numpy's rules."""
+    name, value = next(iter(arrays.items()))
+    arrays[name] = real_array(name, value, finite=False)
+    broadcast(**arrays)
+    return arrays[name]
 
 
 class OneVariance(Probabilities, Decisions):
@@ -50,23 +58,23 @@ class OneVariance(Probabilities, Decisions):
         seen = self.linked(checked(link))
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(seen.q > 0, seen.r / seen.q, np.nan)
-            intercept = logit(in_range("phi_pos", phi_pos, 0.0, 1.0)) + slope * seen.b
+            intercept = logit(seen._phi(phi_pos)) + slope * seen.b
         return Link(slope[()], intercept[()])
 
     def log_odds(self, delta, phi_pos):
         """Return the true log-odds of the positive class at scores ``delta``, for a share ``phi_pos`` of positives."""
         slope, intercept = self.calibration(phi_pos)
-        return slope * np.asarray(delta, float) + intercept
+        return slope * beside(delta=delta, slope=slope, phi_pos=intercept) + intercept
 
     def linked(self, link):
         """Return the metrics of claimed log-odds, slope·Δ + intercept, in the place of scores."""
-        a, c = (real_array(name, value) for name, value in zip(("slope", "intercept"), link, strict=True))
+        a, c = line_of(link)
         return type(self)(a**2 * self.q, a * self.r, a * self.b - c)
 
     def _apart(self, link, phi_pos):
         """Return an array of pairs: metrics of claimed log-odds with one number each, and the share of positives."""
         seen = self.linked(checked(link))
-        arrays = np.broadcast_arrays(seen.q, seen.r, seen.b, in_range("phi_pos", phi_pos, 0.0, 1.0))
+        arrays = broadcast(q=seen.q, r=seen.r, b=seen.b, phi_pos=in_range("phi_pos", phi_pos, 0.0, 1.0))
         pairs = np.empty(arrays[0].shape, object)
         for at in np.ndindex(pairs.shape):
             q, r, b, phi = (float(a[at]) for a in arrays)
@@ -84,12 +92,15 @@ class OneVariance(Probabilities, Decisions):
         return -self.b - half, -self.b + half
 
     def _score_at(self, log_odds, phi):
-        """Return the score with these true log-odds; infinite if a higher score does not mean higher log-odds."""
+        """Return the score with these true log-odds; infinite if a higher score does not mean higher log-odds.
+
+        Then no threshold is cheaper than one answer for all, and the share of positives decides which.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope, intercept = self.calibration(phi)
-            return np.where(
-                slope > 0.0, (log_odds - intercept) / slope, np.where(intercept > log_odds, -np.inf, np.inf)
-            )[()]
+            gap = log_odds - logit(phi)
+            inside = np.where(self.q == 0.0, 0.0, gap * (self.q / self.r)) - self.b
+        cut = np.where(self.r > 0.0, inside, np.where(gap < 0.0, -np.inf, np.inf))
+        return np.where(self._unknown, np.nan, cut)[()]
 
     def _steepness(self, cut):
         """Return the slope of the true log-odds against the score."""

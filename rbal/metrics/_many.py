@@ -42,7 +42,8 @@ class ManyMetrics:
     """
 
     def __init__(self, means, overlaps, places=None, shares=None):
-        self.means, self.overlaps = real_array("means", means, 2), real_array("overlaps", overlaps, 3)
+        self.means = real_array("means", means, 2, finite=False)
+        self.overlaps = real_array("overlaps", overlaps, 3, finite=False)
         K, T = self.means.shape
         if self.overlaps.shape != (K, T, T):
             raise ValueError(f"overlaps must have shape ({K}, {T}, {T}), got {self.overlaps.shape}")
@@ -52,6 +53,11 @@ class ManyMetrics:
             raise ValueError(f"places and shares must have one entry for each of the {K} clusters")
         if set(self.places.tolist()) != set(range(T)):
             raise ValueError(f"places must name every class from 0 to {T - 1}, got {sorted(set(self.places.tolist()))}")
+
+    @property
+    def _unknown(self):
+        """Whether there is no solution, so that no metric has a value."""
+        return not (np.isfinite(self.means).all() and np.isfinite(self.overlaps).all())
 
     @property
     def n_classes(self):
@@ -77,7 +83,7 @@ class ManyMetrics:
         """Return the standard error (T, T) of the confusion matrix, 0 where it is exact; ``offsets`` as there."""
         sets = self._confusions(self._offsets(offsets))
         if len(sets) == 1:
-            return np.zeros(sets.shape[1:])
+            return 0.0 * sets[0]
         return sets.std(axis=0, ddof=1) / np.sqrt(len(sets))
 
     def recall(self, offsets=None):
@@ -141,7 +147,9 @@ class ManyMetrics:
             q = self.overlaps[mine, t, t][:, None] + self.overlaps[~mine, t, t]
             with np.errstate(invalid="ignore", divide="ignore"):
                 z = np.where((q <= 0.0) & (gap == 0.0), 0.0, gap / np.sqrt(np.maximum(q, 0.0)))
-            weight = np.outer(phi[mine], phi[~mine])
+            weight = np.outer(self.shares[mine], phi[~mine])  # its own share in the test set makes no difference
+            if not weight.any():
+                raise ValueError(f"phi must leave samples of another class than class {t}, got none")
             areas[t] = np.sum(weight * ndtr(z)) / np.sum(weight)
         return areas
 
@@ -162,6 +170,8 @@ class ManyMetrics:
         if positive_int("k", k) > self.n_classes:
             raise ValueError(f"k must be at most the number of classes, {self.n_classes}, got {k}")
         offsets, found = self._offsets(offsets), np.zeros(self.n_classes)
+        if self._unknown:
+            return np.full(self.n_classes, np.nan)
         for c, (t, share) in enumerate(zip(self.places, self.shares, strict=True)):
             scores = self._scores(c) - offsets
             above = np.sum(scores > scores[..., t, None], axis=-1)
@@ -193,6 +203,8 @@ class ManyMetrics:
         0.5842 0.6337
         """
         value, phi = goal(metric), self._phi(np.ones(self.n_classes) if phi is None else phi)
+        if self._unknown:
+            return np.full(self.n_classes, np.nan)
         if self.n_classes <= 3:
             return self._polished(self._searched(value, phi), value, phi)
         return self._searched(value, phi)
@@ -260,6 +272,8 @@ class ManyMetrics:
         """Return confusion matrices (n, T, T) whose mean is the result: one if it is exact."""
         T, exact = self.n_classes, self.n_classes <= 3
         found = np.zeros((1 if exact else REPLICATES, T, T))
+        if self._unknown:
+            return np.full_like(found, np.nan)
         for c, (t, share) in enumerate(zip(self.places, self.shares, strict=True)):
             if exact:
                 found[0, t] += share * _largest(self.means[c] - offsets, self.overlaps[c])

@@ -3,10 +3,12 @@
 import numpy as np
 from scipy.special import log_ndtr, logit, logsumexp, ndtr
 
-from .._support.validation import in_range, one_of, positive_int, real_array
+from .._support.validation import broadcast, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
+from ._gaussian import beside
 from ._mixture_law import MixtureLaw
-from ._theory import _NODES, _STEP, Metrics, _mean_loss, _share
+from ._probabilities import MOST_POINTS
+from ._theory import _NODES, _STEP, Metrics, _mean_loss, _share_at
 
 _FAR = 1e8  # deviations beyond all clusters: there the widest one has all that is left
 _GRID = np.linspace(-8.0, 8.0, 65)  # deviations from each cluster at which crossings of the densities are looked for
@@ -37,8 +39,12 @@ class MixtureMetrics(MixtureLaw, Metrics):
     """
 
     def __init__(self, mean, q, signs, shares):
-        self.mean, self.q = np.broadcast_arrays(np.asarray(mean, float), np.asarray(q, float))
-        self.signs, self.shares = real_array("signs", signs, 1), in_range("shares", shares, 0.0)
+        given = {"mean": mean, "q": q}
+        self.mean, self.q = broadcast(**{name: real_array(name, a, finite=False) for name, a in given.items()})
+        self.signs, self.shares = (
+            real_array("signs", signs, 1),
+            in_range("shares", real_array("shares", shares, 1), 0.0),
+        )
         if np.any(self.q < 0):
             raise ValueError(f"q must be >= 0, got {self.q[self.q < 0].flat[0]:g}")
         K = self.signs.size
@@ -48,6 +54,16 @@ class MixtureMetrics(MixtureLaw, Metrics):
             raise ValueError(f"signs must be +1 and -1, at least one each, got {self.signs}")
         pos, neg = (self._mean_of(label, self.mean) for label in (1, -1))
         self.r, self.b = pos - neg, -0.5 * (pos + neg)
+
+    @property
+    def _sizes(self):
+        """What thresholds and shares must go with, by numpy's rules."""
+        return {"mean": self.mean[..., 0]}
+
+    @property
+    def _unknown(self):
+        """Where there is no solution, so that no metric has a value."""
+        return np.isnan(self.mean).any(axis=-1) | np.isnan(self.q).any(axis=-1)
 
     def _of(self, label):
         """Return mean, q (..., k) and shares (k,) of the clusters of a class."""
@@ -62,7 +78,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
     def _z(self, label, threshold):
         """Return by how many deviations the mean of each cluster of a class lies above the threshold, (..., k)."""
         mean, q, _ = self._of(label)
-        gap = mean - np.asarray(threshold, float)[..., None]
+        gap = mean - beside(threshold=threshold, mean=mean[..., 0])[..., None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = gap / np.sqrt(q)
         return np.where((q == 0) & (gap == 0), 0.0, z)  # a tie counts half
@@ -76,13 +92,14 @@ class MixtureMetrics(MixtureLaw, Metrics):
         one_of("label", label, (1, -1))
         if np.any(self.q == 0):
             raise ValueError("q must be > 0 for a density: where it is 0 every sample of a cluster has the same score")
-        return np.exp(self._log_density(np.asarray(delta, float), label))[()]
+        return np.exp(self._log_density(beside(delta=delta, mean=self.mean[..., 0]), label))[()]
 
     def cluster_density(self, delta):
         """Return the density of the test score of each cluster at ``delta``, with the clusters as the last axis."""
+        delta = beside(delta=delta, mean=self.mean[..., 0])
         with np.errstate(over="ignore"):
-            z = (np.asarray(delta, float)[..., None] - self.mean) / np.sqrt(self.q)
-        return np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * self.q)
+            z = (delta[..., None] - self.mean) / np.sqrt(self.q)
+            return np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * self.q)
 
     def _log_density(self, delta, label):
         _, q, shares = self._of(label)
@@ -104,10 +121,14 @@ class MixtureMetrics(MixtureLaw, Metrics):
         -------
         float or ndarray
         """
-        delta = np.asarray(delta, float)
+        phi = self._phi(phi_pos)
+        delta = beside(delta=delta, phi_pos=phi, **self._sizes)
+        pos, neg = (self._log_density(delta, label) for label in (+1, -1))
+        if (lost := np.isneginf(pos) & np.isneginf(neg)).any():
+            far = np.broadcast_to(delta, lost.shape)[lost]
+            raise ValueError(f"delta must be within 1e150 deviations of the clusters, got {far.flat[0]:g}")
         with np.errstate(divide="ignore"):
-            prior = logit(_share(phi_pos))
-        return (prior + self._log_density(delta, +1) - self._log_density(delta, -1))[()]
+            return (logit(phi) + pos - neg)[()]
 
     def _rates(self, threshold=0.0):
         """Return all four rates."""
@@ -145,7 +166,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
         """Return the mean test loss of any function of score and label; see :meth:`rbal.Metrics.test_loss`."""
         if not callable(g):
             raise TypeError(f"g must be a function of a score and a label, got {type(g).__name__}")
-        phi, losses = _share(phi_pos), []
+        phi, losses = self._phi(phi_pos), []
         for label in (1, -1):
             mean, q, shares = self._of(label)
             losses.append(_mean_loss(g, label, mean, np.sqrt(q)) @ shares)
@@ -153,9 +174,9 @@ class MixtureMetrics(MixtureLaw, Metrics):
 
     def _purity(self, label, threshold, phi_pos, *, right=True):
         """Return the share of class ``label`` among the samples answered so (or otherwise, if not ``right``)."""
-        phi, side = np.asarray(_share(phi_pos)), label if right else -label
+        phi, side = np.asarray(self._phi(phi_pos, threshold)), label if right else -label
         low, high = self._ends(_FAR)
-        threshold = np.clip(np.asarray(threshold, float), low, high)  # far out it is the widest cluster's
+        threshold = np.clip(beside(threshold=threshold, mean=low), low, high)  # far out it is the widest cluster's
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log_of, log_other = (
                 logsumexp(log_ndtr(side * self._z(y, threshold)), b=self.shares[self.signs == y], axis=-1)
@@ -163,8 +184,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
             )
             log_ratio = np.where(np.isneginf(log_of) & np.isneginf(log_other), 0.0, log_other - log_of)
             phi_of, phi_other = (phi, 1.0 - phi) if label > 0 else (1.0 - phi, phi)
-            share = 1.0 / (1.0 + np.exp(log_ratio + (np.log(phi_other) - np.log(phi_of))))
-        return np.where(phi_of == 0, 0.0, np.where(phi_other == 0, 1.0, share))[()]
+        return _share_at(log_ratio, phi_of, phi_other)
 
     def _ends(self, deviations):
         """Return scores that many deviations below and above all clusters."""
@@ -175,18 +195,18 @@ class MixtureMetrics(MixtureLaw, Metrics):
         """Return the area under the ROC curve, P(Δ⁺ > Δ⁻): a sum over pairs of clusters."""
         (up, q_up, shares_up), (down, q_down, shares_down) = self._of(1), self._of(-1)
         gap = up[..., :, None] - down[..., None, :]
-        q = q_up[..., :, None] + q_down[..., None, :]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            q = q_up[..., :, None] + q_down[..., None, :]
             z = np.where((q == 0) & (gap == 0), 0.0, gap / np.sqrt(q))
         return (ndtr(z) @ shares_down @ shares_up)[()]
 
     def auprc(self, phi_pos):
         """Return the area under the precision–recall curve: the mean of the precision over scores of positives."""
-        phi, total = np.asarray(_share(phi_pos)), 0.0
+        phi, total = np.asarray(self._phi(phi_pos)), 0.0
         mean, q, shares = self._of(+1)
         narrowest = np.sqrt(self.q[self.q > 0].min(initial=np.inf))
         for k in range(shares.size):
-            widest = np.sqrt(q[..., k].max(initial=0.0))
+            widest = np.sqrt(np.fmax(q[..., k], 0.0).max(initial=0.0))
             finer = max(1, int(np.ceil(widest / narrowest * _FINEST * _STEP)))  # steps into which a node is cut
             step = _STEP / finer
             z = _NODES if finer == 1 else np.arange(_NODES[0], _NODES[-1] + step / 2, step)
@@ -201,7 +221,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
 
     def _curve(self, n):
         """Return these metrics with one more axis, and n thresholds along it, from +∞ past all clusters to -∞."""
-        n = positive_int("n", n)
+        n = positive_int("n", n, MOST_POINTS)
         if n < 2:
             raise ValueError(f"n must be at least 2, got {n}")
         K = self.signs.size
@@ -230,6 +250,8 @@ class MixtureMetrics(MixtureLaw, Metrics):
             value, rest = self.ba(cut), np.any(self.q == 0.0, axis=-1)
             good = value > 0.5  # neither NaN nor worse than one answer for all
             best[0], best[1] = np.where(good, cut, np.inf), np.where(good, value, 0.5)
+        best[:, self._unknown] = np.nan
+        rest = rest & ~self._unknown
         for at in zip(*np.nonzero(rest), strict=True) if rest.ndim else [()] * int(rest):
             one = MixtureMetrics(self.mean[at], self.q[at], self.signs, self.shares)
             cuts = one._crossings()

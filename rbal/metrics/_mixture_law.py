@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logit
 
-from .._support.validation import in_range, real_array
+from .._support.validation import in_range
 from ._gaussian import _SIGMAS
-from ._probabilities import checked
+from ._probabilities import checked, line_of
 
 _GRID = np.linspace(-12.0, 12.0, 193)  # deviations from each cluster at which crossings are looked for
 
@@ -39,10 +39,7 @@ class MixtureLaw:
 
     def linked(self, link):
         """Return the metrics of claimed log-odds, slope·Δ + intercept, in the place of scores."""
-        a, c = (
-            np.asarray(real_array(name, value))[..., None]
-            for name, value in zip(("slope", "intercept"), link, strict=True)
-        )
+        a, c = (part[..., None] for part in line_of(link))
         return type(self)(a * self.mean + c, a**2 * self.q, self.signs, self.shares)
 
     def _apart(self, link, phi_pos):
@@ -75,15 +72,18 @@ class MixtureLaw:
 
     def _score_at(self, log_odds, phi):
         """Return the cheapest threshold where one false alarm costs exp(log_odds) misses."""
-        if self.signs.size == 2 and np.all(self.q > 0.0):
+        if self.signs.size == 2 and not np.any(self.q == 0.0):
             with np.errstate(divide="ignore"):
                 level = np.asarray(log_odds, float) - logit(phi)
             cuts = np.stack(np.broadcast_arrays(-np.inf, np.nan_to_num(self._crossing(level), nan=np.inf), np.inf))
             cost = phi * self.fnr(cuts) + np.exp(log_odds) * (1.0 - np.asarray(phi)) * self.fpr(cuts)
-            return np.take_along_axis(cuts, np.argmin(cost, axis=0)[None], axis=0)[0][()]
+            cheapest = np.take_along_axis(cuts, np.argmin(cost, axis=0)[None], axis=0)[0]
+            return np.where(self._unknown, np.nan, cheapest)[()]
         shape, points = self._points(log_odds, phi)
-        best = np.empty(shape)
+        best = np.full(shape, np.nan)
         for at, one, (level, share) in points:
+            if one._unknown:
+                continue
             with np.errstate(invalid="ignore"):
                 cuts = one._rising(lambda s, one=one, share=share, level=level: one.log_odds(s, share) - level)
             cuts = np.r_[-np.inf, cuts, np.inf]
@@ -112,9 +112,11 @@ class MixtureLaw:
     def _with_precision(self, precision, phi):
         """Return the lowest threshold with this precision, which may rise and fall with the threshold."""
         shape, points = self._points(precision, phi)
-        found = np.empty(shape)
+        found = np.full(shape, np.nan)
         for at, one, (wanted, share) in points:
-            if wanted <= one.ppv(share, -np.inf):
+            if one._unknown:
+                continue
+            if wanted <= share:  # that of all answers positive, whatever rounding makes of it
                 found[at] = -np.inf
                 continue
             cuts = one._rising(lambda s, one=one, share=share, wanted=wanted: one.ppv(share, s) - wanted)

@@ -13,13 +13,16 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from .._support.validation import in_range, number, one_of, positive_int
+from .._support.validation import in_range, number, one_of, positive_int, real_array
 
 _X, _W = np.polynomial.legendre.leggauss(16)
 _LOGITS = np.array([-32.0, -16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # of σ, beside its pole
 _FREE = {"platt": (0, 1), "temperature": (0,), "shift": (1,)}  # which of (slope, intercept) is fitted
 _FLAT = 1e-290  # curvature of a loss that has none left
 _NEWTON = 100  # steps at most; from the standardised scores it takes about six
+
+
+MOST_POINTS = 2**20  # of a curve, or bins: no picture shows more
 
 
 class Link(NamedTuple):
@@ -64,6 +67,8 @@ class Link(NamedTuple):
             for name, value in (("train_share", train_share), ("test_share", test_share))
         )
         train, test = (logit(share) for share in shares)
+        if np.any(np.isinf(train) & (train == test)):
+            raise ValueError("train_share must be > 0 and < 1 where test_share is the same, got one class alone")
         return Link(self.slope, self.intercept + test - train)
 
     def tempered(self, temperature):
@@ -134,7 +139,7 @@ class Probabilities:
         -------
         claimed, observed : arrays
         """
-        n = positive_int("n", n)
+        n = positive_int("n", n, MOST_POINTS)
         if n < 2:
             raise ValueError(f"n must be at least 2, got {n}")
         claimed, parts = np.linspace(0.0, 1.0, n), self._apart(link, phi_pos)
@@ -239,16 +244,25 @@ def checked(link):
     return link
 
 
+def line_of(link):
+    """Return slope and intercept as arrays; NaN, of what did not converge, makes everything NaN."""
+    line = [real_array(name, value, finite=False) for name, value in zip(Link._fields, checked(link), strict=True)]
+    for name, value in zip(Link._fields, line, strict=True):
+        if np.isinf(value).any():
+            raise ValueError(f"{name} must be finite, got inf")
+    return line
+
+
 def _stacked(pairs, function, shape):
-    """Return function(metrics, share), an array of this shape, of every pair."""
+    """Return function(metrics, share), an array of this shape, of every pair; NaN where there is no solution."""
     values = np.empty((*pairs.shape, *shape))
     for at in np.ndindex(pairs.shape):
-        values[at] = function(*pairs[at])
+        values[at] = np.nan if pairs[at][0]._unknown else function(*pairs[at])
     return values
 
 
 def _bin_edges(bins):
-    return logit(np.linspace(0.0, 1.0, positive_int("bins", bins) + 1))
+    return logit(np.linspace(0.0, 1.0, positive_int("bins", bins, MOST_POINTS) + 1))
 
 
 def _mass(m, phi, edges):

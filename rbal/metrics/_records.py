@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from .._support.records import enter
+from .._support.records import Record, enter
 from .._support.validation import number, one_of
 from . import _formulas as formulas
 
 
 @dataclass(frozen=True)
-class Metric:
+class Metric(Record):
     """A metric of the theory, of real scores, or of both.
 
     A metric of the confusion matrix has one formula, ``of_rates``, for both. A metric that needs no threshold has
@@ -46,6 +46,7 @@ class Metric:
         Function that returns this metric with other costs of a missed positive and of a false alarm.
     """
 
+    _registry = ("rbal.metrics", "METRICS")
     name: str
     label: str
     title: str
@@ -65,6 +66,11 @@ class Metric:
             object.__setattr__(self, "of_theory", partial(_of_theory, self.of_rates))
         if self.goal and self.of_rates is None and None in (self.of_theory, self.of_scores):
             raise ValueError(f"metric {self.name!r} must have of_rates, or of_theory and of_scores")
+
+    def __reduce__(self):
+        if self.priced and self != METRICS.get(self.name) and isinstance(self.of_rates, partial):
+            return self.priced, tuple(self.of_rates.keywords.values())  # made anew from its costs
+        return super().__reduce__()
 
     @property
     def sign(self):
@@ -126,10 +132,19 @@ def cost(miss=1.0, alarm=1.0):
     )  # fmt: skip
 
 
+def two_prices(costs):
+    """Return the costs of a miss and of an alarm, when they are two numbers > 0."""
+    try:
+        miss, alarm = costs
+    except (TypeError, ValueError):
+        raise ValueError(f"costs must be two numbers, of a miss and of an alarm, got {costs!r}") from None
+    return tuple(number("costs", price, 0.0, open_low=True) for price in (miss, alarm))
+
+
 def named(name, costs=None):
     """Return the record of that name, with these costs if it takes any."""
     found = METRICS[one_of("metric", name, tuple(METRICS))]
-    return found.priced(*costs) if found.priced and costs is not None else found
+    return found.priced(*two_prices(costs)) if found.priced and costs is not None else found
 
 
 def goals():

@@ -38,10 +38,12 @@ def evaluate(scores, y, threshold=0.0, *, names=None, costs=None):
     """
     scores, positive = _checked(scores, y)
     known = [name for name, record in METRICS.items() if _measurable(record, costs)]
-    answer, phi = scores > threshold, positive.mean()
+    answer, phi = scores > real_array("threshold", threshold, 0, finite=False), positive.mean()
     pos, neg = answer[positive], answer[~positive]
     rates = Rates(pos.mean(), neg.mean(), (~neg).mean(), (~pos).mean())
     values = {}
+    if names is not None and not isinstance(names, (list, tuple, set, dict)):
+        raise TypeError(f"names must be a list of metrics, got {type(names).__name__}")
     for name in known if names is None else names:
         record = named(one_of("names", name, known), costs)
         values[name] = float(record.of_scores(scores, positive) if record.ranks else record.of_rates(rates, phi))

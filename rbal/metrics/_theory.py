@@ -5,7 +5,8 @@ from scipy.special import log_ndtr, ndtr
 
 from .._support.validation import broadcast, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
-from ._gaussian import OneVariance
+from ._gaussian import OneVariance, beside
+from ._probabilities import MOST_POINTS
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
 # the error is exp(-2π²/(s h)): 1e-12 at s = 45, where the pole lies far out in the Gaussian's tail anyway.
@@ -53,14 +54,33 @@ class Metrics(OneVariance):
     """
 
     def __init__(self, q, r, b):
-        self.q, self.r, self.b = (np.asarray(a, float) for a in (q, r, b))
+        given = {"q": q, "r": r, "b": b}
+        self.q, self.r, self.b = (real_array(name, value, finite=False) for name, value in given.items())
         if np.any(self.q < 0):
             raise ValueError(f"q must be >= 0, got {self.q[self.q < 0].flat[0]:g}")
         broadcast(q=self.q, r=self.r, b=self.b)
 
+    @property
+    def _unknown(self):
+        """Where there is no solution, so that no metric has a value."""
+        return np.isnan(self.q) | np.isnan(self.r) | np.isnan(self.b)
+
+    def _phi(self, phi_pos, threshold=None, **others):
+        """Return the share of positives, when it goes by numpy's rules with the metrics and with what else is given."""
+        phi = _share(phi_pos)
+        if np.ndim(phi) or others:
+            others |= {} if threshold is None else {"threshold": real_array("threshold", threshold, finite=False)}
+            broadcast(phi_pos=phi, **others, **self._sizes)
+        return phi
+
+    @property
+    def _sizes(self):
+        """What thresholds and shares must go with, by numpy's rules."""
+        return {"q": self.q, "r": self.r, "b": self.b}
+
     def _z(self, label, threshold):
         """Return by how many standard deviations the mean of a class lies above the threshold."""
-        gap = label * 0.5 * self.r - self.b - np.asarray(threshold, float)
+        gap = label * 0.5 * self.r - self.b - beside(threshold=threshold, q=self.q, r=self.r, b=self.b)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = gap / np.sqrt(self.q)
         return np.where((self.q == 0) & (gap == 0), 0.0, z)[()]  # a tie counts half
@@ -68,10 +88,11 @@ class Metrics(OneVariance):
     def density(self, delta, label):
         """Return the probability density of the test score of class ``label`` (+1 or -1) at ``delta``."""
         one_of("label", label, (1, -1))
+        delta = beside(delta=delta, q=self.q, r=self.r, b=self.b)
         if np.any(self.q == 0):
             raise ValueError("q must be > 0 for a density: where it is 0 every sample of a class has the same score")
         with np.errstate(over="ignore"):
-            z = (np.asarray(delta, float) - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
+            z = (delta - (label * 0.5 * self.r - self.b)) / np.sqrt(self.q)
             return np.exp(-0.5 * z * z) / (np.sqrt(2.0 * np.pi) * np.sqrt(self.q))
 
     def _rates(self, threshold=0.0):
@@ -101,11 +122,11 @@ class Metrics(OneVariance):
 
     def acc(self, phi_pos, threshold=0.0):
         """Return the accuracy on a test set with a share ``phi_pos`` of positives."""
-        return formulas.acc(self._rates(threshold), _share(phi_pos))
+        return formulas.acc(self._rates(threshold), self._phi(phi_pos, threshold))
 
     def gen_error(self, phi_pos, threshold=0.0):
         """Return the misclassification error, 1 - accuracy, without cancellation."""
-        return formulas.cost(self._rates(threshold), _share(phi_pos))
+        return formulas.cost(self._rates(threshold), self._phi(phi_pos, threshold))
 
     def gen_loss(self, phi_pos, kappa=0.0):
         """Return the mean of max(0, κ - yΔ) on test data.
@@ -113,7 +134,8 @@ class Metrics(OneVariance):
         With κ = 0 this is the mean distance by which misclassified samples miss; with the margin of the training it is
         the generalisation loss. The paper's text describes the first and its formula the second (errata).
         """
-        phi, kappa = _share(phi_pos), real_array("kappa", kappa)
+        kappa = real_array("kappa", kappa)
+        phi = self._phi(phi_pos, kappa=kappa)
         return phi * self._shortfall(+1, kappa) + (1.0 - phi) * self._shortfall(-1, kappa)
 
     def _shortfall(self, label, kappa):
@@ -155,14 +177,14 @@ class Metrics(OneVariance):
         """
         if not callable(g):
             raise TypeError(f"g must be a function of a score and a label, got {type(g).__name__}")
-        phi = _share(phi_pos)
+        phi = self._phi(phi_pos)
         q, r, b = np.broadcast_arrays(self.q, self.r, self.b)
         positive, negative = (_mean_loss(g, y, y * 0.5 * r - b, np.sqrt(q)) for y in (1, -1))
         return (phi * positive + (1.0 - phi) * negative)[()]
 
     def _purity(self, label, threshold, phi_pos, *, right=True):
         """Return the share of class ``label`` among the samples answered so (or otherwise, if not ``right``)."""
-        phi = np.asarray(_share(phi_pos))
+        phi = np.asarray(self._phi(phi_pos, threshold))
         side = label if right else -label  # which answer is given
         of, other = side * self._z(label, threshold), side * self._z(-label, threshold)
         phi_of, phi_other = (phi, 1.0 - phi) if label > 0 else (1.0 - phi, phi)
@@ -186,7 +208,7 @@ class Metrics(OneVariance):
 
     def f1(self, phi_pos, threshold=0.0):
         """Return F1, the harmonic mean of precision and recall."""
-        return formulas.f1(self._rates(threshold), _share(phi_pos))
+        return formulas.f1(self._rates(threshold), self._phi(phi_pos, threshold))
 
     def fm(self, phi_pos, threshold=0.0):
         """Return the Fowlkes–Mallows index, √(PPV·TPR)."""
@@ -194,7 +216,7 @@ class Metrics(OneVariance):
 
     def mcc(self, phi_pos, threshold=0.0):
         """Return the Matthews correlation coefficient, 0 where one class is never predicted."""
-        return formulas.mcc(self._rates(threshold), _share(phi_pos))
+        return formulas.mcc(self._rates(threshold), self._phi(phi_pos, threshold))
 
     def auc(self):
         """Return the area under the ROC curve, P(Δ⁺ > Δ⁻)."""
@@ -204,7 +226,7 @@ class Metrics(OneVariance):
 
     def auprc(self, phi_pos):
         """Return the area under the precision–recall curve, to about 1e-12."""
-        phi = np.asarray(_share(phi_pos))[..., None]
+        phi = np.asarray(self._phi(phi_pos))[..., None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             s = np.where((self.q == 0) & (self.r == 0), 0.0, self.r / np.sqrt(self.q))[..., None]
         # over scores γ = μ₊ + √q z: TPR = H(z), FPR = H(z + s), weight |dTPR| = Dz
@@ -218,11 +240,11 @@ class Metrics(OneVariance):
     def prc(self, phi_pos, n=201):
         """Return (recall, precision) at n thresholds, from recall 0 to recall 1; the thresholds are the last axis."""
         curve, threshold = self._curve(n)
-        return curve.tpr(threshold), curve.ppv(np.asarray(_share(phi_pos))[..., None], threshold)
+        return curve.tpr(threshold), curve.ppv(np.asarray(self._phi(phi_pos))[..., None], threshold)
 
     def _curve(self, n):
         """Return these metrics with one more axis, and n thresholds along it, from +∞ past both classes to -∞."""
-        n = positive_int("n", n)
+        n = positive_int("n", n, MOST_POINTS)
         if n < 2:
             raise ValueError(f"n must be at least 2, got {n}")
         q, r, b = (a[..., None] for a in (self.q, self.r, self.b))
@@ -248,17 +270,29 @@ def _share_of(z_of, z_other, phi_of, phi_other, r):
         log_of, log_other = log_ndtr(z_of), log_ndtr(z_other)
         far = np.isneginf(log_of) & np.isneginf(log_other)  # even log Φ ≈ -z²/2 overflows
         log_ratio = np.where(far, 0.5 * (z_of - z_other) * (z_of + z_other), log_other - log_of)
-        lost = np.isneginf(z_of) & np.isneginf(z_other)
+        lost = far & (z_of == z_other)  # to rounding, or both infinite
         log_ratio = np.where(lost, np.where(r == 0, 0.0, np.copysign(np.inf, -r)), log_ratio)
-        share = 1.0 / (1.0 + np.exp(log_ratio + (np.log(phi_other) - np.log(phi_of))))
-    return np.where(phi_of == 0, 0.0, np.where(phi_other == 0, 1.0, share))[()]
+        return _share_at(log_ratio, phi_of, phi_other)
+
+
+def _share_at(log_ratio, phi_of, phi_other):
+    """Return φ / (φ + φ' exp(log_ratio)): φ itself, to the last digit, where the ratio is 1."""
+    with np.errstate(invalid="ignore"):
+        small, up = np.exp(-np.abs(log_ratio)), log_ratio > 0.0
+        of, other = phi_of * np.where(up, small, 1.0), phi_other * np.where(up, 1.0, small)
+        share = np.where(phi_of == 0, 0.0, np.where(phi_other == 0, 1.0, of / (of + other)))
+    return np.where(np.isnan(log_ratio), np.nan, share)[()]
 
 
 def _mean_loss(g, label, mean, deviation):
-    """Return the mean of g(Δ, label) over Δ ~ N(mean, deviation²), for arrays of one shape."""
+    """Return the mean of g(Δ, label) over Δ ~ N(mean, deviation²), for arrays of one shape; NaN where either is."""
     mu, s = (np.ravel(a) for a in (mean, deviation))
-    blocks = [_block_of_means(g, label, mu[k : k + _BLOCK], s[k : k + _BLOCK]) for k in range(0, mu.size, _BLOCK)]
-    return np.concatenate([*blocks, np.empty(0)]).reshape(np.shape(mean))
+    known = np.flatnonzero(~(np.isnan(mu) | np.isnan(s)))
+    found = np.full(mu.size, np.nan)
+    for k in range(0, known.size, _BLOCK):
+        block = known[k : k + _BLOCK]
+        found[block] = _block_of_means(g, label, mu[block], s[block])
+    return found.reshape(np.shape(mean))
 
 
 def _block_of_means(g, label, mu, s):

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
-from .._support.validation import number, one_of, positive_int, real_array, unmasked
+from .._support.validation import MOST_DRAWS, number, one_of, positive_int, real_array, seeded, unmasked
 from ._blocks import Diagonal
 from ._estimate import ARGUMENTS, Fitter, evenly, with_rows
 from ._mixture import Mixture
@@ -79,7 +79,11 @@ class KernelMoments(Moments):
         C = real_array("C", C)
         if not (C > 0.0).all():
             raise ValueError(f"C must be > 0, got {C.min():g}")
-        return (1.0 / (C * self.L))[()]
+        with np.errstate(over="ignore", divide="ignore"):
+            ridge = 1.0 / (C * self.L)
+        if not np.isfinite(ridge).all():
+            raise ValueError(f"C must leave a ridge that is a double, got {C.min():g}")
+        return ridge[()]
 
     @cached_property
     def _eigen(self):
@@ -117,7 +121,7 @@ class KernelMoments(Moments):
         Parameters
         ----------
         n : int
-            Number of spectra, rounded up to a power of two.
+            Number of spectra, rounded up to a power of two; at most 16,384.
         random_state : int
             Seed.
 
@@ -125,7 +129,7 @@ class KernelMoments(Moments):
         -------
         list of Spectrum
         """
-        normals = evenly(positive_int("n", n), ARGUMENTS, np.random.default_rng(random_state))
+        normals = evenly(positive_int("n", n, MOST_DRAWS), ARGUMENTS, seeded("random_state", random_state))
         return [self._with_rest(spectrum) for spectrum in self._fitter.draws(normals)]
 
     def widths(self, solution, leverages="class"):
@@ -152,6 +156,8 @@ class KernelMoments(Moments):
         (float, float)
             Widths of the positive and of the negative class; 1 and 1 where there are no weights.
         """
+        if not all(hasattr(solution, name) for name in ("b", "phase", "k_hat")):
+            raise TypeError(f"solution must be a Solution, got {type(solution).__name__}")
         if np.ndim(solution.b):
             raise ValueError(f"solution must be of one point, got shape {np.shape(solution.b)}")
         by_rows = one_of("leverages", leverages, ("class", "rows")) == "rows"
@@ -255,7 +261,7 @@ def from_kernel(K, y, *, positive=None, L=None):
     precision = np.finfo(np.float32 if getattr(K, "dtype", None) == np.float32 else float).eps
     K = _symmetric(K, np.sqrt(precision))
     member, label = labelled(y, len(K), positive)
-    L = len(K) if L is None else positive_int("L", L)
+    L = len(K) if L is None else positive_int("L", L, 2**53)
     a = np.where(member, 1.0 / member.sum(), -1.0 / (~member).sum())
     squared = a @ K @ a
     along = without_means(K @ a, member)
@@ -297,7 +303,10 @@ def without_means(rows, member):
 
 def labelled(y, n, positive=None):
     """Return which of n rows are positive (n,), and the label of these: by default the rarer of two."""
-    y = np.asarray(unmasked("y", y))
+    try:
+        y = np.asarray(unmasked("y", y))
+    except ValueError:
+        raise ValueError(f"y must have one label for each of {n} rows, got lists of several lengths") from None
     if y.shape != (n,):
         raise ValueError(f"y must have one label for each of {n} rows, got shape {y.shape}")
     if y.dtype.kind == "f" and np.isnan(y).any():
@@ -311,7 +320,7 @@ def labelled(y, n, positive=None):
         raise ValueError(f"y must hold two classes, got {len(labels)}")
     if positive is None:
         positive = labels[0] if counts[0] < counts[1] else labels[1]  # of equal classes, the larger label
-    elif positive not in labels:
+    elif np.ndim(positive) or positive not in labels:
         raise ValueError(f"positive must be one of the labels {labels[0]!r} and {labels[1]!r}, got {positive!r}")
     if counts.min() < FEWEST:
         raise ValueError(f"y must have at least {FEWEST} rows of each class, got {counts.min()}")

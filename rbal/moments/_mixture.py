@@ -8,8 +8,10 @@ from scipy.linalg import helmert
 
 from .._support.validation import (
     in_range,
+    number,
     one_hot_room,
     one_of,
+    position,
     positive_int,
     real_array,
     seeded,
@@ -274,6 +276,7 @@ class Mixture:
         -------
         ndarray
         """
+        cluster = position("cluster", cluster, len(self._shape))
         return self._width[cluster] * as_matrix(self._covs[self._shape[cluster]])
 
     def order_parameters(self, J, b):
@@ -290,14 +293,14 @@ class Mixture:
         ClusterParameters
             A named tuple (m, q, b), to compare with the fields of a solution.
         """
-        J = real_array("J", J)
+        J, b = real_array("J", J), number("b", b, -np.inf)
         if J.shape != self.means.shape[1:]:
             raise ValueError(f"J must have the shape of one centre {self.means.shape[1:]}, got {J.shape}")
         w = J if self.Q == 1 else (J @ helmert(self.Q).T).ravel()
         v = self._centres - self._balanced @ self._centres
         spread = np.array([_spread(cov, w) for cov in self._covs])
         centre = float(np.sum(J * self.M)) / np.sqrt(self.L)
-        return ClusterParameters(v @ w / np.sqrt(self.L), self._width * spread[self._shape] / self.L, float(b) - centre)
+        return ClusterParameters(v @ w / np.sqrt(self.L), self._width * spread[self._shape] / self.L, b - centre)
 
     def sample(self, n_pos, n_neg, random_state=None):
         """Draw rows of both classes, clusters in proportion to their shares.

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import helmert
 
-from .._support.validation import in_range, one_hot_room, one_of, positive_int, real_array, squarable, states
+from .._support.validation import in_range, one_hot_room, one_of, positive_int, real_array, room, squarable, states
 from ._rows import matching, names
 from ._spectrum import Spectrum
 
@@ -58,7 +58,7 @@ class Moments:
         m, delta = in_range("m", m, -1.0, 1.0), real_array("delta", delta)
         sizes = {len(a) for a in (m, delta, cov) if np.ndim(a)}
         if L is not None:
-            sizes.add(positive_int("L", L))
+            sizes.add(room("L", L, positive_int("L", L)))
         if len(sizes) != 1 or 0 in sizes:
             raise ValueError(f"m, delta, cov and L must agree on one number of spins, got {sorted(sizes) or 'none'}")
         L = sizes.pop()
@@ -366,9 +366,10 @@ def _few_rows(rows, shift):
 
 
 def _vector(name, value, size):
-    if np.ndim(value) > 1 or np.size(value) not in (1, size):
-        raise ValueError(f"{name} must be a number or have shape ({size},), got {np.shape(value)}")
-    return np.broadcast_to(np.asarray(value, float), (size,)).copy()
+    value = real_array(name, value)
+    if value.ndim > 1 or value.size not in (1, size):
+        raise ValueError(f"{name} must be a number or have shape ({size},), got {value.shape}")
+    return np.broadcast_to(value, (size,)).copy()
 
 
 def _covariance(name, value, size, diagonal=True):

@@ -1,8 +1,10 @@
 """Rows of a table as clusters: which rows belong together, and the covariances of such parts."""
 
+import numbers
+
 import numpy as np
 
-from .._support.validation import positive_int, seeded, unmasked
+from .._support.validation import LARGEST, positive_int, seeded, unmasked
 from ._blocks import LowRank, check_room
 from ._choice import cut, number_of_parts
 from ._shrinkage import shrunk
@@ -13,6 +15,12 @@ def labels_of(name, value, n, of):
     labels = np.asarray(unmasked(name, value))
     if labels.shape != (n,):
         raise ValueError(f"{name} must have one entry for each of the {n} {of}, got shape {labels.shape}")
+    if labels.dtype == object:
+        kinds = sorted({type(label).__name__ for label in labels})
+        if "NoneType" in kinds:
+            raise ValueError(f"{name} must not be missing, got None")
+        if len(kinds) > 1 and not all(isinstance(label, numbers.Real) for label in labels):
+            raise ValueError(f"{name} must hold labels of one kind, got {' and '.join(kinds)}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError(f"{name} must not be missing, got {labels[~np.isfinite(labels)][0]}")
     return labels
@@ -27,6 +35,11 @@ def estimated(roots, labels, shares, covariance):
     for c, F in enumerate(roots):
         if not F.any():
             raise ValueError(f"X must vary within every cluster, got equal rows in one of class {labels.tolist()[c]!r}")
+        if (size := np.abs(F).max()) * LARGEST < 1.0:
+            raise ValueError(
+                f"X must vary by {1.0 / LARGEST:g} or more, got {size:g} in a cluster of class {labels.tolist()[c]!r}, "
+                "whose square is lost: multiply X by a factor"
+            )
     if covariance == "shrunk":
         covs, how, pool = shrunk(roots)
         return covs, np.diag(1.0 - how.intensity) + np.outer(how.intensity * how.width, pool), how.intensity

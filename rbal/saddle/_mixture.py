@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import broadcast, flag, in_range, number, one_of, positive_int
+from .._support.validation import broadcast, flag, in_range, number, one_of, position, positive_int
 from .._support.warnings import convergence_warning
 from ..losses import EQUALITY, HINGE, LOSSES, Loss
 from ..metrics import MixtureMetrics
@@ -76,6 +76,7 @@ class MixtureSolution(Solution):
         MixtureSolution
             Of the same points; NaN, with a warning, where there is none.
         """
+        tol, max_iter = number("tol", tol, 0.0, open_low=True), positive_int("max_iter", max_iter)
         samples = samples_of(self.mixture)
         shape = np.shape(self.b)
         found = {f.name: np.array(getattr(self, f.name)) for f in fields(self) if f.name in (*EACH, *ONE)}
@@ -101,6 +102,7 @@ class MixtureSolution(Solution):
         Solution
             With q, x, q̂ and x̂ of the cluster, and r = 2 y m.
         """
+        cluster = position("cluster", cluster, self.mixture.signs.size)
         sign = self.mixture.signs[cluster]
         values = {f.name: getattr(self, f.name) for f in fields(Solution)}
         values |= {name: getattr(self, name)[..., cluster][()] for name in ("q", "x", "q_hat", "x_hat")}
@@ -140,7 +142,9 @@ def solve_mixture(mixture, point, asked):
     """Return the solution at one point, a dict of numbers by NAMES."""
     point = _checked(point, asked)
     if any(isinstance(value, np.ndarray) and value.ndim for value in point.values()):
-        raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
+        raise ValueError(
+            "alpha_pos, kappa and the like must be numbers in solve, which takes one point; for arrays use rbal.sweep"
+        )
     found, _ = _point(mixture, point, asked, (None, -1))
     if not found["converged"]:
         _warn_unless(False)

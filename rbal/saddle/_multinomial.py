@@ -18,7 +18,7 @@ from .._support.validation import in_range, number, positive_int, real_array
 from .._support.warnings import convergence_warning
 from ..metrics import ManyMetrics
 from ..moments import Mixture
-from ._ovr import by_class, checked_alphas, places_of
+from ._ovr import a_mixture, by_class, checked_alphas, places_of
 from ._softmax import Unknowns, data_side, weight_side
 
 MOST_CLASSES = 5
@@ -139,7 +139,8 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
     tol, max_iter = number("tol", tol, 1e-13), positive_int("max_iter", max_iter)
     T, found, at, residual = alphas.size, [], _start(problem), 0.0
     for rule in _rules(T - 1):
-        at, gap = _fixed_point(problem, rule, at, tol, max_iter)
+        with np.errstate(all="ignore"):  # what overflows does not converge, which is told
+            at, gap = _fixed_point(problem, rule, at, tol, max_iter)
         found.append(at)
         residual = max(residual, gap)
     converged = bool(residual <= tol)
@@ -156,6 +157,7 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
     several = T - 1 not in NODES
     means, overlaps = (np.mean(part, axis=0) if several else part[0] for part in zip(*sets, strict=True))
     b = np.mean([one.b for one in found], axis=0) if several else found[0].b
+    b = b if converged else np.full_like(b, np.nan)
     errors = (_error(np.stack(part), T) for part in zip(*sets, strict=True))
     return MultinomialSolution(
         *by_class(mixture, means, overlaps), means, overlaps, b @ H, *errors, converged, float(residual), alphas,
@@ -164,7 +166,7 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
 
 
 def _checked(mixture, alphas, lam, weights):
-    alphas = checked_alphas(alphas, mixture)
+    alphas = checked_alphas(alphas, a_mixture(mixture))
     T = alphas.size
     if T > MOST_CLASSES:
         raise ValueError(
@@ -229,9 +231,12 @@ def _fixed_point(problem, rule, at, tol, max_iter):
     """Return order parameters and their residual, by a fixed point with Anderson's acceleration."""
     points, before, best = None, [], (np.inf, at)
     for step in range(max_iter):
-        hats, points = data_side(problem, rule, at, points)
-        V, Q, m = weight_side(problem.block, hats, problem.lam)
-        new = Unknowns(V, Q, m, at.b - np.linalg.solve(hats.slope, hats.m.sum(axis=0)))
+        try:
+            hats, points = data_side(problem, rule, at, points)
+            V, Q, m = weight_side(problem.block, hats, problem.lam)
+            new = Unknowns(V, Q, m, at.b - np.linalg.solve(hats.slope, hats.m.sum(axis=0)))
+        except np.linalg.LinAlgError:  # a curvature that underflows: no step leads on from here
+            break
         residual = _distance(new, at)
         best = min(best, (residual, at), key=lambda one: one[0])
         if (residual <= tol and step) or not np.isfinite(residual):  # a rule takes one step at least, to differ at all

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import flag, in_range, number, positive_int, real_array
+from .._support.validation import flag, in_range, instance, number, positive_int, real_array
 from .._support.warnings import convergence_warning
 from ..losses import record_of
 from ..losses._record import NO_LAW
@@ -147,7 +147,7 @@ def solve_ovr(
      [0.056 0.813 0.131]
      [0.04  0.077 0.883]]
     """
-    alphas = checked_alphas(alphas, mixture)
+    alphas = checked_alphas(alphas, a_mixture(mixture))
     T = alphas.size
     law, lam, fit_bias = record_of(loss), number("lam", lam, 0.0, open_low=True), flag("fit_bias", fit_bias)
     kappa = number("kappa", law.margin if kappa is None else kappa, 0.0, open_low=law.margin > 0.0)
@@ -173,18 +173,24 @@ def solve_ovr(
             "machines of some classes did not converge: all values are NaN", convergence_warning(), stacklevel=2
         )
         means, overlaps = np.full_like(means, np.nan), np.full_like(overlaps, np.nan)
+    b = np.array([machine.b if converged else math.nan for machine in machines])
     return OvrSolution(
-        *by_class(mixture, means, overlaps), means, overlaps,
-        np.array([machine.b for machine in machines]), tuple(PHASES[machine.phase] for machine in machines), converged,
-        float(residual), alphas, weights, lam, law.name, fit_bias, mixture,
+        *by_class(mixture, means, overlaps), means, overlaps, b,
+        tuple(PHASES[machine.phase] for machine in machines), converged, float(residual), alphas,
+        weights, lam, law.name, fit_bias, mixture,
     )  # fmt: skip
+
+
+def a_mixture(mixture):
+    """Return the mixture, when it is one."""
+    if not isinstance(mixture, Mixture):
+        raise TypeError(f"mixture must be a rbal.Mixture, got {type(mixture).__name__}")
+    return mixture
 
 
 def checked_alphas(alphas, mixture=None):
     """Return class sizes (T,), given in the order of the classes or by class; of T classes if there is no mixture."""
-    if mixture is not None and not isinstance(mixture, Mixture):
-        raise TypeError(f"mixture must be a rbal.Mixture, got {type(mixture).__name__}")
-    classes = None if mixture is None else mixture.classes.tolist()
+    classes = None if mixture is None else instance("mixture", mixture, Mixture).classes.tolist()
     if isinstance(alphas, Mapping):
         if classes is None or set(alphas) != set(classes):
             raise ValueError(f"alphas must have the classes {classes} of the mixture, got {list(alphas)}")

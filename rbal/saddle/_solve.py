@@ -24,6 +24,8 @@ POINT = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")  
 ALIKE = (1.0, 1.0)  # widths of classes with one covariance, which are the last two columns of a point
 LARGEST_SIZE = 1e100  # largest class size over L, beyond which sums overflow
 CHUNK = 64  # points of a sweep that share one warm-started walk
+STILL = 1e-7  # variance, relative to the largest, below which a direction is one without noise to the solver
+BLOCK = 2048 * CHUNK  # points at a time, so that what a sweep takes beside its result does not grow: some 40 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +179,14 @@ def solve(
     asked = (margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
     spectrum, point, question = _checked(moments, asked, model, law, (fit_bias, tol, max_iter))
     if any(isinstance(value, np.ndarray) and value.ndim for value in point):
-        raise ValueError("solve takes numbers; for arrays use rbal.sweep, which broadcasts")
+        raise ValueError(
+            "alpha_pos, kappa and the like must be numbers in solve, which takes one point; for arrays use rbal.sweep"
+        )
     out = np.empty((1, N_COLUMNS))
     _walk(question, law, spectrum, np.array([point + ALIKE]), np.empty(5), out)
     *numbers, n_iter, phase, converged = out[0].tolist()
     if not converged:
-        _warn_of(1, 1, stacklevel=3)
+        _warn_of(1, 1, _cause(spectrum, law), stacklevel=3)
     # in the order of the fields: names would take a tenth of the time of a solve
     asked = (*point[1:3], point[0], point[0], *point[3:5], point[5] if model == "svm" else None, model, loss, fit_bias)
     sol = Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), *asked)
@@ -280,19 +284,24 @@ def _swept(moments, asked, model, law, accuracy, widths=ALIKE):
     asked = dict(zip(POINT, point, strict=True))
     asked |= {} if widths is ALIKE else dict(zip(("width_pos", "width_neg"), widths, strict=True))
     columns = broadcast(**asked)
-    points, out = np.ones((columns[0].size, len(POINT) + 2)), np.empty((columns[0].size, N_COLUMNS))
-    for j, column in enumerate(columns):
-        points[:, j] = column.ravel()
-    if widths is ALIKE:
-        _walks(question, law, spectrum, points, out)
-    else:
-        for lo in range(0, len(points), CHUNK):
-            _walk(question, law, spectrum, points[lo : lo + CHUNK], np.empty(5), out[lo : lo + CHUNK])
-    found = {name: column.reshape(columns[0].shape) for name, column in zip(COLUMNS, out.T, strict=True)}
-    found |= {"n_iter": found["n_iter"].astype(int), "phase": np.array(PHASES)[found["phase"].astype(int)]}
-    found["converged"] = found["converged"].astype(bool)
+    shape, size, names = columns[0].shape, columns[0].size, np.array(PHASES)
+    kinds = dict.fromkeys(COLUMNS, float) | {"n_iter": int, "phase": names.dtype, "converged": bool}
+    found = {name: np.empty(size, kind) for name, kind in kinds.items()}
+    for lo in range(0, size, BLOCK):
+        here = slice(lo, min(lo + BLOCK, size))
+        points, out = np.ones((here.stop - lo, len(POINT) + 2)), np.empty((here.stop - lo, N_COLUMNS))
+        for j, column in enumerate(columns):
+            points[:, j] = column.flat[here]
+        if widths is ALIKE:
+            _walks(question, law, spectrum, points, out)
+        else:
+            for k in range(0, len(points), CHUNK):
+                _walk(question, law, spectrum, points[k : k + CHUNK], np.empty(5), out[k : k + CHUNK])
+        for name, column in zip(COLUMNS, out.T, strict=True):
+            found[name][here] = names[column.astype(int)] if name == "phase" else column
+    found = {name: values.reshape(shape) for name, values in found.items()}
     if not found["converged"].all():
-        _warn_of(np.sum(~found["converged"]), found["converged"].size, stacklevel=4)
+        _warn_of(np.sum(~found["converged"]), size, _cause(spectrum, law), stacklevel=4)
     found |= dict(zip(POINT, columns, strict=False)) | {"kappa_neg": columns[0]}
     return found if model == "svm" else found | {"lam": None}
 
@@ -354,7 +363,7 @@ def _checked(moments, asked, model, law, accuracy):
     elif lam is not None:
         raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
     fit_bias, tol, max_iter = accuracy
-    tol, max_iter = number("tol", tol, 1e-14), positive_int("max_iter", max_iter)
+    tol, max_iter = number("tol", tol, 1e-14), positive_int("max_iter", max_iter, 2**31)
     point = (
         kappa,
         in_range("alpha_pos", alpha_pos, 0.0, LARGEST_SIZE, open_low=True),
@@ -371,9 +380,19 @@ def _checked(moments, asked, model, law, accuracy):
     )  # fmt: skip
 
 
-def _warn_of(failed, total, stacklevel):
+def _cause(spectrum, law):
+    """Return what keeps a solution from being found, if that is known: then it is a limit, and not a point."""
+    if law.kinked and np.any(spectrum.s[spectrum.lam <= STILL * spectrum.lam[-1]] > 0.0):
+        return (
+            " (the classes differ along directions without variance: where these alone separate them, all samples lie "
+            "on the kink of the loss and q = 0; drop these directions, or use a loss without a kink)"
+        )
+    return ""
+
+
+def _warn_of(failed, total, cause, stacklevel):
     warnings.warn(
-        f"{failed} of {total} saddle points did not converge: their values are NaN",
+        f"{failed} of {total} saddle points did not converge: their values are NaN{cause}",
         convergence_warning(),
         stacklevel=stacklevel,
     )

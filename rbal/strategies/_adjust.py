@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.records import enter
-from .._support.validation import broadcast, in_range, number, one_of
+from .._support.validation import broadcast, in_range, number, one_of, real_array
 from ..losses import homogeneity, record_of, tempered
 from ..moments import Mixture
 from ..saddle import Solution
@@ -242,9 +242,10 @@ def best_adjustment(
     inside: 1.15, as good from 1.03 to 1.34
     """
     tolerance = number("tolerance", tolerance, 0.0)
-    start, end = (number("between", value, -np.inf) for value in between)
-    if not start < end:
-        raise ValueError(f"between must ascend, got {between!r}")
+    ends = real_array("between", between)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        raise ValueError(f"between must ascend from one number to another, got {between!r}")
+    start, end = ends.tolist()
     pos, neg = _sizes(alpha_pos, alpha_neg)
     given = {"kappa": kappa, "lam": options.get("lam")}
     pos, neg, *_ = broadcast(alpha_pos=pos, alpha_neg=neg, **{k: 0.0 if v is None else v for k, v in given.items()})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import gammaln, ndtr
 
-from .._support.validation import number, one_of
+from .._support.validation import number, one_of, real_array
 from .._support.warnings import convergence_warning
 from ..losses import bootstrapped, record_of
 from ..metrics import Metrics
@@ -156,7 +156,7 @@ def bagging(moments, alpha_pos, alpha_neg, members, kappa=None, *, kind="undersa
 
 
 def _members(members):
-    members = np.asarray(members, float)
+    members = np.asarray(real_array("members", members, finite=False))
     if np.isnan(members).any() or (members < 1.0).any():
         raise ValueError(f"members must be >= 1, or infinity, got {members[()]}")
     return members[()]

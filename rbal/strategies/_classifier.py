@@ -5,7 +5,8 @@ from itertools import product
 
 import numpy as np
 
-from .._support.validation import in_range, one_of, real_array
+from .._support.validation import in_range, listed, one_of, real_array
+from .._support.warnings import told_once
 from ._held import bias_is_held, free_share
 from ._mixing import _solve, best_mixing, scored
 from ._records import REMEDIES
@@ -78,6 +79,7 @@ class BestClassifier:
         return make_pipeline(sampler, SVC(C=self.C, **options))
 
 
+@told_once()
 def best_classifier(
     X,
     y,
@@ -141,7 +143,8 @@ def best_classifier(
     X = real_array("X", X, 2)
     member, label = labelled(y, len(X), positive)
     C = np.atleast_1d(in_range("C", C, 0.0, open_low=True))
-    remedies = tuple(REMEDIES) if remedies is None else [one_of("remedies", name, tuple(REMEDIES)) for name in remedies]
+    names = tuple(REMEDIES) if remedies is None else listed("remedies", remedies)
+    remedies = [one_of("remedies", name, tuple(REMEDIES)) for name in names]
     for name, given in (("C", C), ("remedies", remedies)):
         if not len(given):
             raise ValueError(f"{name} must hold at least one candidate, got none")
@@ -179,6 +182,8 @@ def _machines(X, kernels):
         raise TypeError(f"kernels must be a dict from names to lists of parameters, got {kernels!r}")
     machines = []
     for name, grid in kernels.items():
+        if not isinstance(grid, dict):
+            raise TypeError(f"kernels[{name!r}] must be a dict from parameters to lists of values, got {grid!r}")
         points = product(*(np.atleast_1d(np.array(values, object)) for values in grid.values()))
         machines += [bind(name, X, **dict(zip(grid, point, strict=True))) for point in points]
     return machines

@@ -3,24 +3,26 @@
 import numpy as np
 
 from .._support.validation import number
-from ..metrics import Metrics
+from .._support.warnings import told_once
+from ..metrics import Link
 from ..saddle import solve
 from ._mixing import best_mixing, scored
 from ._records import REMEDIES
 
 
+@told_once()
 def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, **options):
     """Return a table of every remedy for one imbalanced set, each with the trained threshold and with a moved one.
 
     The strategies are those of :data:`rbal.strategies.REMEDIES`: the unmodified set; undersampling; oversampling; the
     best mixture of both; class weights inverse to the class sizes with mean 1, as scikit-learn's
     ``class_weight="balanced"``; and all that are registered. The moved threshold is that of the highest balanced
-    accuracy, midway between the class means of the score. Class weights and oversampling are the same for the
-    perceptron; for an SVM the weights are smaller, and so the ridge has more effect.
+    accuracy: for classes with one covariance it is midway between the class means of the score. Class weights and
+    oversampling are the same for the perceptron; for an SVM the weights are smaller, and so the ridge has more effect.
 
     Parameters
     ----------
-    moments : Moments
+    moments : Moments or Mixture
     alpha_pos, alpha_neg : float
         Class sizes over L.
     kappa : float, optional
@@ -36,7 +38,8 @@ def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=N
     -------
     pandas.DataFrame
         Index (strategy, threshold), threshold "trained" or "moved"; columns n_pos and n_neg (distinct samples over L),
-        weight_pos, weight_neg, q, r, b (counted from the threshold), tpr, tnr, ba, auc and the metric.
+        weight_pos, weight_neg, q (of a mixture, the mean over its clusters), r, b (counted from the threshold), tpr,
+        tnr, ba, auc and the metric.
 
     Examples
     --------
@@ -55,6 +58,9 @@ def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=N
 
     pos, neg = number("alpha_pos", alpha_pos, 0.0, open_low=True), number("alpha_neg", alpha_neg, 0.0, open_low=True)
     phi = pos / (pos + neg) if phi_pos is None else number("phi_pos", phi_pos, 0.0, 1.0)
+    for name, value in {"kappa": kappa, "lam": options.get("lam")}.items():
+        if value is not None:
+            number(name, value, 0.0)  # an array would be many problems, and the table has one
     score, sign = scored(metric, phi)
     label = metric if isinstance(metric, str) else getattr(metric, "name", getattr(metric, "__name__", "metric"))
     rows = {}
@@ -67,7 +73,7 @@ def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=N
             m = see(sol.metrics)
             rows[name, threshold] = {
                 "n_pos": n_pos, "n_neg": n_neg, "weight_pos": weight_pos, "weight_neg": weight_neg,
-                "q": m.q, "r": m.r, "b": m.b,
+                "q": np.mean(m.q), "r": m.r, "b": m.b,
                 "tpr": m.tpr(), "tnr": m.tnr(), "ba": m.ba(), "auc": m.auc(), label: score(m),
             }  # fmt: skip
     table = pd.DataFrame.from_dict(rows, orient="index", dtype=float).rename_axis(["strategy", "threshold"])
@@ -79,5 +85,9 @@ def _as_trained(metrics):
 
 
 def _centred(metrics):
-    """Return the metrics after the threshold is moved midway between the classes."""
-    return Metrics(metrics.q, metrics.r, np.zeros_like(metrics.b))
+    """Return the metrics after the threshold is moved to where the balanced accuracy is highest.
+
+    Where no threshold does better than one answer for all, it is moved midway between the classes.
+    """
+    best = metrics.best_threshold()
+    return metrics.linked(Link(1.0, -np.where(np.isinf(best), -metrics.b, best)))

@@ -11,13 +11,15 @@ sample alone intervals of 90 % held 0.71 of what was trained, with the error of 
 factor was needed.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 from scipy.special import ndtri
 
-from .._support.validation import number, one_of, positive_int, real_array
+from .._support.validation import MOST_DRAWS, number, one_of, positive_int, real_array
+from .._support.warnings import told_once
 from ..moments import Moments
 from ..moments._kernel import labelled
 from ..saddle import solve
@@ -39,6 +41,7 @@ class Interval(NamedTuple):
     model_error: float  # standard deviation of the logarithm of the distance of the classes that was allowed for
 
 
+@told_once()
 def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, draws=64, model_error=None, positive=None,
              phi_pos=None, random_state=0):  # fmt: skip
     """Predict a kernel machine from the Gram matrix of its training rows, with an interval.
@@ -61,9 +64,9 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
     metric : str, Metric or callable
         As in :func:`rbal.strategies.best_mixing`.
     level : float
-        Of the interval.
+        Of the interval, > 0 and < 1.
     draws : int
-        Number of spectra.
+        Number of spectra, at least 1/(1 - level), so that some lie outside the interval, and at most 16,384.
     model_error : float, optional
         By default measured; 0 leaves the noise of the sample alone.
     positive : label, optional
@@ -91,18 +94,30 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
     member, _ = labelled(y, len(K), positive)
     if REMEDIES[one_of("remedy", remedy, tuple(REMEDIES))].searched:
         raise ValueError(f"remedy must be one whose mixing is not searched, got {remedy!r}")
-    C, level = number("C", C, 0.0, open_low=True), number("level", level, 0.0, 1.0, open_low=True)
+    C, level, draws = number("C", C, 0.0, open_low=True), *_spread_of(level, draws)
     score, _ = scored(metric, member.mean() if phi_pos is None else number("phi_pos", phi_pos, 0.0, 1.0))
     if model_error is None:
         model_error = theory_error(moments, K, member, C, remedy)
     else:
         number("model_error", model_error, 0.0)
+    if np.isnan(model_error):  # the theory itself did not converge, which it has warned of
+        return Interval(np.nan, np.nan, np.nan, np.nan)
     sizes, options = _design(moments, C, remedy)
     value = float(score(own_widths(moments, *sizes, leverages=LEVERAGES, **options).metrics))
     one = float(score(solve(moments, *sizes, model="svm", **options).metrics))
-    spectra = apart(moments.draws(positive_int("draws", draws), random_state), model_error, random_state)
+    spectra = apart(moments.draws(draws, random_state), model_error, random_state)
     others = [score(solve(s, *sizes, model="svm", **options).metrics) for s in spectra]
     return Interval(value, *ends(value, one, others, level), float(model_error))
+
+
+def _spread_of(level, draws):
+    """Return the level and the number of draws, when so many have a quantile at each end of the interval."""
+    if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
+        raise ValueError("level must be < 1, got 1")
+    least = math.ceil(1.0 / (1.0 - level) - 1e-9)
+    if positive_int("draws", draws, MOST_DRAWS) < least:
+        raise ValueError(f"draws must be at least {least} for level={level:g}, got {draws}")
+    return float(level), int(draws)
 
 
 def ends(value, one, others, level):
@@ -110,6 +125,8 @@ def ends(value, one, others, level):
 
     What is between 0 and 1 for all draws, as rates are, stays there.
     """
+    if np.isnan(value) or np.isnan(others).all():
+        return np.nan, np.nan
     low, high = np.nanquantile(others, (0.5 - 0.5 * level, 0.5 + 0.5 * level))
     low, high = value + min(low - one, 0.0), value + max(high - one, 0.0)
     if 0.0 <= np.nanmin([value, one, *others]) and np.nanmax([value, one, *others]) <= 1.0:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .._support.validation import in_range, number, one_of, real_array
+from .._support.validation import in_range, instance, number, one_of, real_array
 from ..metrics._many import GOALS, goal
-from ..saddle import solve_multinomial, solve_ovr
+from ..saddle import MultinomialSolution, OvrSolution, solve_multinomial, solve_ovr
 from ..saddle._ovr import checked_alphas
 from ._records import REMEDIES, Remedy
 
@@ -124,6 +124,7 @@ def logit_offsets(solution, strength=1.0):
     (T,) array
         Thresholds, with mean 0, for the methods of ``solution.metrics``.
     """
+    instance("solution", solution, OvrSolution, MultinomialSolution)
     strength, mass = number("strength", strength, -np.inf), solution.weights * solution.alphas
     if mass.ndim == 2:
         own = np.diagonal(mass)
@@ -224,6 +225,8 @@ def _best(solved, remedy, alphas, threshold, metric, phi):
 def _mixing(alphas, u):
     """Return the mixing at which all classes meet at a size between the extremes, u of the way in its logarithm."""
     ratio = alphas.max() / alphas.min()
+    if ratio == 1.0:
+        return 0.0  # one size already, whatever the mixing
     return float(np.clip((ratio**u - 1.0) / (ratio - 1.0), 0.0, 1.0))
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.validation import broadcast, in_range, number, one_of
+from .._support.warnings import told_once
 from ..metrics import METRICS, Metric
 from ..saddle import Solution, solve, sweep
 from ._records import kept, multiplicity
@@ -100,6 +101,7 @@ def imbalanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
     return _solve(moments, pos, neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
 
 
+@told_once()
 def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, tolerance=1e-3, **options):
     """Find the mixture of under- and oversampling at which a metric is best, and how much that matters.
 

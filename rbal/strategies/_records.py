@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.records import enter
-from .._support.validation import number
+from .._support.validation import broadcast, in_range, number
 
 BEST = "best"  # a mixing that is to be searched
 
@@ -79,6 +79,8 @@ class Remedy:
         -------
         Design
         """
+        n_pos, n_neg = in_range("n_pos", n_pos, 0.0, open_low=True), in_range("n_neg", n_neg, 0.0, open_low=True)
+        broadcast(n_pos=n_pos, n_neg=n_neg)
         if self.samples:
             return kept(n_pos, n_neg, c if self.searched else multiplicity(n_pos, n_neg, self.mixing))
         return Design(n_pos, n_neg, *(self.weights(n_pos, n_neg) if self.weights else (1.0, 1.0)))

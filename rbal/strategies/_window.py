@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.validation import in_range, one_of
+from .._support.warnings import told_once
 from ._mixing import _solve
 
 
@@ -20,6 +21,7 @@ class Window(NamedTuple):
         return self.high - self.low
 
 
+@told_once()
 def window(moments, alpha, kappa=None, *, fixed="positives", **options):
     """Return the range of the share of negatives in which a classifier tolerates imbalance.
 

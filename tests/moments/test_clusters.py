@@ -213,3 +213,18 @@ def test_what_is_estimated_wrongly(change, message):
     given = {"X": np.random.default_rng(9).normal(size=(10, 3)), "y": np.repeat([0, 1], 5), **change}
     with pytest.raises(ValueError, match=message):
         rbal.Mixture.from_data(**given)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [([1, "a"], "y must hold labels of one kind, got int and str"), ([1, None], "y must not be missing, got None")],
+)
+def test_labels_that_cannot_be_told_apart_are_refused(labels, message):
+    with pytest.raises(ValueError, match=message):
+        rbal.Mixture.from_data(RNG.normal(size=(40, 3)), np.array(labels * 20, object))
+
+
+@pytest.mark.parametrize("covariance", ["own", "shrunk", "width", "shared"])
+def test_rows_whose_squares_are_lost_are_refused(covariance):
+    with pytest.raises(ValueError, match="X must vary by 1e-75 or more"):
+        rbal.Mixture.from_data(1e-300 * RNG.normal(size=(40, 3)), [0, 1] * 20, covariance=covariance)

@@ -464,7 +464,7 @@ def test_a_failure_is_said():
         ({"lam": 1.0}, "lam goes with model='svm'"),
         ({"model": "svm"}, "lam must be given for model='svm'"),
         ({"loss": "huber"}, "loss must be one of"),
-        ({"alpha_neg": np.array([1.0, 2.0])}, "solve takes numbers; for arrays use rbal.sweep"),
+        ({"alpha_neg": np.array([1.0, 2.0])}, "must be numbers in solve, which takes one point"),
     ],
 )
 def test_bad_input(options, message):

@@ -143,3 +143,11 @@ def test_what_has_no_population():
     for given in (truth(D=12), mix.debiased()):
         with pytest.raises(ValueError, match="mixture must be estimated from rows, and not debiased"):
             rbal.solve(given, 1.0, 1.0, **SVM).unbiased()
+
+
+@pytest.mark.parametrize("bad", [{"max_iter": 0}, {"tol": 0.0}])
+def test_limits_of_the_iteration_are_checked(bad):
+    rows, labels = np.random.default_rng(0).normal(size=(60, 4)), np.repeat([1, 0], [20, 40])
+    sol = rbal.solve(rbal.Mixture.from_data(rows, labels), 2.0, 4.0, **SVM)
+    with pytest.raises(ValueError, match=f"{next(iter(bad))} must be"):
+        sol.unbiased(**bad)

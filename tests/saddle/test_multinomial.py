@@ -151,3 +151,18 @@ def test_what_does_not_converge_says_so():
         sol = rbal.solve_multinomial(classes(3, D=10), [1.0, 1.0, 1.0], max_iter=2)
     assert not sol.converged
     assert np.isnan(sol.means).all()
+
+
+@pytest.mark.parametrize(("lam", "weights"), [(1e-300, None), (1e300, None), (1.0, np.full(3, 1e200))])
+def test_what_cannot_be_solved_is_said_and_nan(lam, weights):
+    mixture = rbal.Mixture.gaussian(2.0 * np.eye(3, 50), np.ones(50), ["a", "b", "c"])
+    with pytest.warns(rbal.ConvergenceWarning, match="did not converge") as told:
+        sol = rbal.solve_multinomial(mixture, np.ones(3), lam, weights)
+    assert len(told) == 1
+    assert not sol.converged
+    assert np.isnan([sol.b.sum(), sol.means.sum(), sol.metrics.ba(), sol.confusion_error.sum()]).all()
+
+
+def test_what_is_no_mixture_is_named():
+    with pytest.raises(TypeError, match=r"mixture must be a rbal.Mixture, got NoneType"):
+        rbal.solve_multinomial(None, np.ones(3))

@@ -185,3 +185,16 @@ def test_bad_input(change, message):
         rbal.solve_ovr(**({"mixture": classes(3, D=10), "alphas": [1.0, 2.0, 3.0]} | change))
     with pytest.raises(TypeError, match=r"mixture must be a rbal\.Mixture"):
         rbal.solve_ovr(rbal.Moments.ising(m=0.4, delta=1.0, L=10), [1.0, 1.0])
+
+
+def test_what_is_no_mixture_is_named():
+    with pytest.raises(TypeError, match=r"mixture must be a rbal.Mixture, got NoneType"):
+        rbal.solve_ovr(None, np.ones(3))
+
+
+def test_what_does_not_converge_has_no_number():
+    mixture = rbal.Mixture.gaussian(2.0 * np.eye(3, 50), np.ones(50), ["a", "b", "c"])
+    with pytest.warns(rbal.ConvergenceWarning, match="did not converge"):
+        sol = rbal.solve_ovr(mixture, np.ones(3), lam=1e-300)
+    assert np.isnan(sol.b).all()
+    assert np.isnan(sol.metrics.ba())

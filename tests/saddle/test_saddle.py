@@ -1,5 +1,6 @@
 """Order parameters: stationarity of the whole functional, symmetries, independent routes, simulations, extremes."""
 
+import tracemalloc
 import warnings
 from dataclasses import fields
 
@@ -13,6 +14,7 @@ from scipy.optimize import brentq
 from sklearn.svm import SVC
 
 import rbal
+from rbal.saddle import _solve
 from rbal.saddle._walks import COLUMNS
 
 NUMBERS = ("q", "r", "b", "x", "k_hat", "x_hat", "q_hat", "r_hat", "train_loss", "train_error")
@@ -763,3 +765,51 @@ def test_residuals_fall_by_both_methods():
         rbal.saddle.residuals(moments, 0.5, 1.0, kappa, n_newton=0)
     with pytest.raises(TypeError, match="moments must be"):
         rbal.saddle.residuals([1.0], 0.5, 1.0, kappa)
+
+
+def test_sweeps_take_little_memory_beside_their_result(monkeypatch):
+    classes, sizes = rbal.Moments.ising(m=0.4, delta=1.0, L=100), np.linspace(1.0, 5.0, 3000).reshape(30, 100)
+    whole = rbal.sweep(classes, 2.0, sizes, 0.5)
+    monkeypatch.setattr(_solve, "BLOCK", 2 * _solve.CHUNK)
+    tracemalloc.start()
+    found = rbal.sweep(classes, 2.0, sizes, 0.5)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak - kept < 16 * sizes.nbytes / 8  # 16 bytes a point, and 64 if all points were laid out at once
+    for name in ("q", "r", "b", "x", "phase", "converged", "n_iter"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize("alpha", [10.0, 100.0])
+def test_a_direction_without_variance_that_separates_is_named(alpha):
+    shift = np.array([0.3, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+    def solved(variance, **options):
+        cov = np.r_[variance, np.ones(9)]
+        classes = rbal.Moments.real(0.5 * shift, -0.5 * shift, cov)
+        return rbal.solve(classes, alpha, alpha, model="svm", lam=0.1, **options)
+
+    with pytest.warns(rbal.ConvergenceWarning, match="along directions without variance.* q = 0"):
+        assert np.isnan(solved(0.0).metrics.ba())
+    # the limit of small variances: the margin is met by all samples along that direction alone
+    near = [solved(variance) for variance in (1e-4, 1e-5, 1e-6)]
+    assert all(sol.converged and sol.metrics.ba() == pytest.approx(1.0) for sol in near)
+    assert [sol.q for sol in near] == sorted((sol.q for sol in near), reverse=True)
+    assert near[-1].q < 1e-4
+    assert near[-1].r == pytest.approx(2.0, abs=0.03)
+    # a loss without a kink has a solution there, the limit of its own
+    np.testing.assert_allclose(solved(0.0, loss="logistic").r, solved(1e-9, loss="logistic").r, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"alpha_pos": 10**400}, "alpha_pos must be finite, got an integer beyond 1e308"),
+        ({"max_iter": 10**400}, "max_iter must be at most"),
+        ({"model": np.array(["svm", "perceptron"])}, "model must be one of"),
+        ({"loss": np.ones((2, 2))}, "loss must be one of"),
+    ],
+)
+def test_numbers_beyond_floats_and_arrays_for_names_are_named(bad, message):
+    with pytest.raises(ValueError, match=message):
+        rbal.solve(**{"moments": rbal.Moments.ising(m=0.4, delta=1.0, L=100), "alpha_pos": 1.0, "alpha_neg": 1.0} | bad)

@@ -121,3 +121,8 @@ def test_the_guard_is_that_of_the_advice():
     share = np.array([0.0, 0.049, 0.051, np.nan])
     assert _held.bias_is_held(share).tolist() == [False, False, True, False]
     assert _held.bias_is_held(share, kinked=False).all()
+
+
+def test_values_without_the_name_of_a_parameter_are_refused():
+    with pytest.raises(TypeError, match=r"kernels\['rbf'\] must be a dict from parameters to lists of values, got \[1"):
+        best_classifier(X, Y, kernels={"rbf": [1.0]})

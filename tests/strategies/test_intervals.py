@@ -64,8 +64,8 @@ def test_the_parts_of_an_interval():
     narrow = interval(K, y, 1.0, draws=32, level=0.5, model_error=0.5)
     assert wider.low < narrow.low
     assert narrow.high < wider.high
-    assert interval(K, y, 1.0, "as is", "tpr", draws=8, model_error=0.1).value < plain.value
-    assert interval(K, y, 1.0, "undersampling", draws=8).low < interval(K, y, 1.0, "undersampling", draws=8).high
+    assert interval(K, y, 1.0, "as is", "tpr", draws=16, model_error=0.1).value < plain.value
+    assert interval(K, y, 1.0, "undersampling", draws=16).low < interval(K, y, 1.0, "undersampling", draws=16).high
 
 
 def test_ends_are_moved_and_rates_stay_rates():
@@ -121,3 +121,31 @@ def test_intervals_hold_what_is_trained_on_classes_that_are_not_gaussian():
                     held.append(told.low <= ba <= told.high)
     assert np.sum(whole) >= 16
     assert np.sum(whole) > np.sum(plain)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"draws": 1}, "draws must be at least 10 for level=0.9, got 1"),
+        ({"draws": 64, "level": 0.99}, "draws must be at least 100 for level=0.99, got 64"),
+        ({"draws": 10**7}, "draws must be at most 16,384, got 10,000,000"),
+        ({"level": 1.0}, "level must be < 1, got 1"),
+    ],
+)
+def test_draws_have_quantiles_at_both_ends_and_an_end(options, message):
+    X, y = skewed(np.random.default_rng(0), 20, 40)
+    with pytest.raises(ValueError, match=message):
+        interval(X @ X.T, y, **options)
+    if options.get("draws") == 10**7:
+        with pytest.raises(ValueError, match=message):
+            rbal.advise(X, y, **options)
+        with pytest.raises(ValueError, match=message.replace("draws", "n")):
+            rbal.Moments.from_kernel(X @ X.T, y).draws(10**7)
+
+
+def test_an_interval_of_what_did_not_converge_is_nan_with_one_warning():
+    X, y = skewed(np.random.default_rng(0), 20, 40)
+    with pytest.warns(rbal.ConvergenceWarning, match="did not converge") as told:
+        found = interval(X @ X.T, y, C=1e-300)
+    assert len(told) == 1
+    assert np.isnan(found).all()

@@ -319,3 +319,30 @@ def test_remedies_that_make_no_sense_are_refused():
         strategies.register(strategies.REMEDIES["as is"])
     with pytest.raises(TypeError, match="record must be a Remedy, got str"):
         strategies.register("as is")
+
+
+def test_table_of_a_mixture_of_two_clusters_is_that_of_the_classes():
+    shift = np.array([0.6, 0.0, 0.0])
+    mixture = rbal.Mixture.gaussian(0.5 * np.stack([shift, -shift]), np.ones(3), [1, -1])
+    alike = rbal.Moments.real(0.5 * shift, -0.5 * shift, np.ones(3))
+    found, expected = (compare(m, 0.5, 5.0, kappa=0.5) for m in (mixture, alike))
+    np.testing.assert_allclose(found["ba"], expected["ba"], rtol=1e-4)  # the best mixing is searched on a flat top
+    rows = [row for row in found.index if row[0] != "best mix"]
+    np.testing.assert_allclose(found.loc[rows], expected.loc[rows], rtol=1e-7, atol=1e-9)
+
+
+def test_table_of_a_mixture_has_the_best_threshold():
+    means = np.array([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    mixture = rbal.Mixture.gaussian(means, [[1.0, 0.5, 1.0], [0.5, 1.0, 1.0], [1.0, 1.0, 2.0]], [1, 1, -1])
+    table = compare(mixture, 0.5, 2.0, model="svm", lam=1.0)
+    best = rbal.solve(mixture, 0.5, 2.0, model="svm", lam=1.0).metrics
+    assert table.loc[("as is", "moved"), "ba"] == pytest.approx(best.best_ba(), rel=1e-12)
+    assert table.loc[("as is", "trained"), "ba"] == pytest.approx(best.ba(), rel=1e-12)
+
+
+@pytest.mark.parametrize("function", [best_mixing, compare])
+def test_many_failures_are_one_warning(function):
+    with pytest.warns(rbal.ConvergenceWarning, match="did not converge.*and so in [0-9]+ more solutions") as told:
+        function(CLASSES, 0.5, 5.0, 0.5, tol=1e-14, max_iter=1)
+    assert len(told) == 1
+    assert told[0].filename == __file__
