@@ -2,6 +2,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 PORT ?= 8000
+SECONDS ?= 3600
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,12 +28,12 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # What runs JOBS at a time gives each one a core: more threads than cores only wait for each other.
-PARALLEL := $(BOOK) test test-fast test-notebooks test-elsewhere references study-tables study-advice study-kernels study-kernel-images study-sampling
+PARALLEL := $(BOOK) test test-fast test-lowest fuzz test-notebooks test-elsewhere references study-tables study-advice study-kernels study-kernel-images study-sampling
 $(PARALLEL): export OMP_NUM_THREADS ?= 1
 $(PARALLEL): export OPENBLAS_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env book pdf test test-fast test-notebooks test-elsewhere test-book references lint format study-tables study-advice study-kernels study-kernel-images study-sampling study-log-z study-pairs study-parts study-sizes study-digits bench deep wheel serve lock clean distclean
+.PHONY: help env book pdf test test-fast test-lowest test-notebooks test-elsewhere test-book fuzz references lint format study-tables study-advice study-kernels study-kernel-images study-sampling study-log-z study-pairs study-parts study-sizes study-digits bench deep wheel serve lock clean distclean
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -85,12 +86,20 @@ test: lint $(DEEP) ## Everything: lint, unit tests and doctests, kernels without
 	@$(MAKE) --no-print-directory test-notebooks test-book
 
 test-fast: $(READY) ## Unit tests and doctests that take no more than a few seconds each
-	$(PYTEST) -m "not slow and not browser"
+	$(PYTEST) -m "not slow and not fuzz and not browser"
+
+# The same with a fixed seed, for two minutes, is part of `make test`.
+fuzz: $(READY) ## Try nasty arguments, files and streams on everything public, with random seeds (SECONDS=3600)
+	$(BIN)/rbal warmup --jobs $(JOBS)
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS)
 
 # The plugin keeps what the chapters show, so that the book is built from this run and not from another.
 test-notebooks: $(READY) ## Run every chapter and compare its key numbers with tests/references
 	$(BIN)/python tools/notebooks.py convert
 	PYTHONPATH=tools $(BIN)/python -m pytest -p keep_runs -c tools/nbval.ini --rootdir . -n $(JOBS) _build/nbval
+
+test-lowest: ## Test with the lowest versions that pyproject.toml allows, in an environment of its own (two minutes)
+	$(PYTHON) tools/lowest.py
 
 # ELSEWHERE holds options: --settings nehalem --chapters generative, say.
 test-elsewhere: $(READY) ## Run the chapters as other CPUs would compute them (ELSEWHERE="--help" lists how to choose)

@@ -41,7 +41,10 @@ LOCK = exact_pins(line for line in LOCK_LINES if not line.startswith("#"))
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
 (CONDA_PIP,) = [entry["pip"] for entry in CONDA if isinstance(entry, dict)]
 
+WORKFLOW = (ROOT / ".github/workflows/book.yml").read_text()
+
 EXTRAS = PROJECT["optional-dependencies"]
+LICENCES = PROJECT["license"].split(" AND ")
 LOCKED_EXTRAS = ("book", "test", "dev")
 
 
@@ -65,15 +68,18 @@ def test_lock_satisfies_pyproject(dependency):
     assert requirement.specifier.contains(version), f"{requirement.name} {version} is not {requirement.specifier}"
 
 
-# The last versions that refuse NumPy 2, as pip says of the lowest bounds all together.
-REFUSE_NUMPY_2 = {"contourpy": "1.2.0", "pandas": "2.2.1"}
+def test_lowest_versions_are_tested_as_they_are_declared(monkeypatch):
+    """``make test-lowest`` finds out whether they can be had together, and work."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from lowest import pins
 
-
-@pytest.mark.parametrize("name", REFUSE_NUMPY_2)
-def test_lowest_versions_can_be_had_together(name):
-    bounds = {requirement.name: requirement.specifier for requirement in map(Requirement, PROJECT["dependencies"])}
-    assert not bounds["numpy"].contains("1.26.4")
-    assert not bounds[name].contains(REFUSE_NUMPY_2[name])
+    pinned = exact_pins(pins())
+    assert len(pinned) == len(PROJECT["dependencies"])
+    for requirement in map(Requirement, PROJECT["dependencies"]):
+        (specifier,) = requirement.specifier
+        assert (specifier.operator, specifier.version) == (">=", pinned[canonicalize_name(requirement.name)])
+    (run,) = [s["run"] for s in yaml.safe_load(WORKFLOW)["jobs"]["lowest"]["steps"] if "run" in s]
+    assert run == "make test-lowest"
 
 
 @pytest.fixture(scope="module")
@@ -220,19 +226,34 @@ def test_python_versions_agree():
     supported = SpecifierSet(PROJECT["requires-python"])
     (conda,) = [entry.removeprefix("python=") for entry in CONDA if str(entry).startswith("python=")]
     (locked,) = re.findall(r"with Python (\S+)\. Do not", "\n".join(LOCK_LINES))
-    workflow = yaml.safe_load((ROOT / ".github/workflows/book.yml").read_text())
+    workflow = yaml.safe_load(WORKFLOW)
     tested = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
     target = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["target-version"]
     assert conda == locked == tested[0]
     assert str(supported) == f">={tested[0]}"
     assert target == "py" + tested[0].replace(".", "")
-    assert all(supported.contains(version) for version in tested)
+    fast = workflow["jobs"]["fast"]["strategy"]["matrix"]["python"]
+    assert all(supported.contains(version) for version in (*tested, *fast))
+    assert fast[: len(tested)] == tested
+    (lowest,) = [step["with"]["python-version"] for step in workflow["jobs"]["lowest"]["steps"] if "with" in step]
+    assert lowest == tested[0]
+    assert set(workflow["jobs"]["publish"]["needs"]) == set(workflow["jobs"]) - {"publish"}
 
 
 def test_citation_has_the_version_of_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert str(citation["version"]) == PROJECT["version"]
-    assert citation["license"] == PROJECT["license"]
+    assert citation["license"] == LICENCES[0]  # of the program; data have their own
+
+
+def test_licences_of_the_data_are_those_of_the_package():
+    """A wheel says in its metadata what its data are under, and carries what their licences ask for."""
+    readmes = sorted((ROOT / "rbal").glob("**/_data/README.md"))
+    texts = [path.read_text(encoding="utf-8") for path in readmes]
+    assert {"MIT", *re.findall(r"SPDX: ([\w.-]*\w)", "".join(texts))} == set(LICENCES)
+    assert PROJECT["license-files"] == ["LICENSE", *(path.relative_to(ROOT).as_posix() for path in readmes)]
+    for path, text in zip(readmes, texts, strict=True):
+        assert not [file.name for file in path.parent.iterdir() if file.name not in text and file != path]
 
 
 # Written as patterns with an escape in each, so that this file does not match itself.

@@ -1,9 +1,13 @@
 """What is added from outside, as one record, is seen everywhere: a toy metric and a toy remedy."""
 
+import copy
 import json
+import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +18,9 @@ import rbal
 from rbal import cli, strategies
 from rbal.advice._report import text
 from rbal.advice._threshold import TunedThreshold
-from rbal.metrics import METRICS, Metric, evaluate
+from rbal.kernels import KERNELS
+from rbal.losses import LOSSES
+from rbal.metrics import METRICS, Metric, cost, evaluate
 from rbal.strategies import REMEDIES, Remedy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,3 +212,47 @@ def test_a_remedy_is_known_to_the_pipeline(remedy, table):
 
 
 # ---- a loss: test_record_of_a_loss.py
+
+
+@pytest.mark.parametrize("record", [*LOSSES.values(), *METRICS.values()], ids=lambda record: record.name)
+def test_a_record_is_pickled_and_copied_as_itself(record):
+    assert pickle.loads(pickle.dumps(record)) is record
+    assert copy.deepcopy(record) is record
+
+
+@pytest.mark.parametrize("record", [*REMEDIES.values(), *KERNELS.values()], ids=lambda record: record.name)
+def test_a_record_whose_functions_have_names_is_pickled(record):
+    assert pickle.loads(pickle.dumps(record)) == record
+
+
+def title_of(record):
+    return record.title
+
+
+def test_records_reach_other_processes():
+    records = [LOSSES["hinge"], METRICS["auc"], cost(5.0, 2.0)]
+    found = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(title_of)(record) for record in records)
+    assert found == [record.title for record in records]
+
+
+def test_costs_are_pickled_with_the_metric():
+    again = pickle.loads(pickle.dumps(cost(5.0, 2.0)))
+    assert evaluate([1.0, -1.0], [-1, 1], costs=(5.0, 2.0))["cost"] == again.of_rates(
+        rbal.Metrics(0.0, -2.0, 0.0)._rates(), 0.5
+    )
+
+
+@pytest.mark.parametrize(
+    "record", [replace(LOSSES["hinge"], name="other"), Metric("other", "", "", of_rates=lambda rates, phi: rates.tpr)]
+)
+def test_a_record_that_nobody_knows_is_not_pickled(record):
+    with pytest.raises(pickle.PicklingError, match=r"'other' must be in .* to be pickled: register it first"):
+        pickle.dumps(record)
+
+
+def test_a_record_that_another_process_does_not_know_is_named(monkeypatch):
+    monkeypatch.setitem(METRICS, "other", Metric("other", "", "", of_rates=lambda rates, phi: rates.tpr))
+    sent = pickle.dumps(METRICS["other"])
+    monkeypatch.delitem(METRICS, "other")
+    with pytest.raises(ValueError, match=r"'other' must be in rbal.metrics.METRICS to be unpickled"):
+        pickle.loads(sent)

@@ -26,7 +26,7 @@ ROWS = [
 
 # Names that scripts of the first edition use. They keep working, wherever the code behind them has moved to.
 PUBLIC = {
-    "advice": "LOSSES Advice ManyAdvice advise advise_file",
+    "advice": "LOSSES Advice ManyAdvice advise advise_file read_table",
     "calibration": "Calibrated calibrated",
     "datasets": "images lattice synthetic",
     "experiments": "PROVENANCE SharedTest TrialError generator pivot run shared_test summary train",

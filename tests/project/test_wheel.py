@@ -1,8 +1,10 @@
 """A wheel that carries compiled files: installed elsewhere, it compiles nothing. Without being asked, none does."""
 
+import email
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -46,7 +48,14 @@ def built(folder, **environment):
 def test_a_plain_wheel_is_for_any_platform(tmp_path):
     wheel = built(tmp_path)
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith((".nbc", ".nbi"))]
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if name.endswith((".nbc", ".nbi"))]
+    (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+    told = email.message_from_bytes(zipfile.ZipFile(wheel).read(metadata))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert told["License-Expression"] == project["license"]
+    assert told.get_all("License-File") == project["license-files"]
+    assert {metadata.replace("METADATA", f"licenses/{name}") for name in told.get_all("License-File")} <= set(names)
 
 
 def test_what_comes_with_a_wheel_is_not_compiled(tmp_path):
