@@ -111,8 +111,10 @@ def autocorrelation(states, lags):
     """
     states = _chains(states)
     _, n, sites = states.shape
-    if (np.asarray(lags) != np.floor(lags)).any() or np.min(lags) < 0 or np.max(lags) >= n:
+    lags = real_array("lags", lags, (0, 1))
+    if not lags.size or (lags != np.floor(lags)).any() or np.min(lags) < 0 or np.max(lags) >= n:
         raise ValueError(f"lags must be integers 0 … {n - 1}, got {lags}")
+    lags = lags.astype(int)
     equal = [(states[:, : n - lag] == states[:, lag:]).mean() * sites for lag in np.ravel(lags)]
     base = _identity(states)
     if base == sites:

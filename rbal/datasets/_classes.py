@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .._support.validation import room
+
 
 class Classes:
     """A positive and a negative class to draw samples from. Built by the functions of ``rbal.datasets.synthetic``.
@@ -51,6 +53,8 @@ class Classes:
         n_pos, n_neg = _count("n_pos", n_pos), _count("n_neg", n_neg)
         if n_pos + n_neg == 0:
             raise ValueError("n_pos + n_neg must be at least 1, got 0")
+        for name, n in (("n_pos", n_pos), ("n_neg", n_neg)):
+            room(name, n, n * self.L)
         rng = generator(rng)
         X = np.concatenate([self._draw_pos(n_pos, rng), self._draw_neg(n_neg, rng)])
         return X, np.repeat([1, -1], [n_pos, n_neg])

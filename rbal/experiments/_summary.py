@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .._support.validation import real_array
+from .._support.validation import instance, real_array
 from ._trials import PROVENANCE
 
 
@@ -34,10 +34,14 @@ def summary(table, by=None):
     The error is that of trials which are independent of each other. Where all are tested on the same images, use
     :func:`shared_test`.
     """
+    instance("table", table, pd.DataFrame)
     names = list(table.attrs.get("grid", []))
     if by is None and "grid" not in table.attrs:
         raise ValueError("by must name the columns that define a cell: this table does not know its grid")
-    by = names if by is None else [by] if isinstance(by, str) else list(by)
+    by = names if by is None else [by] if isinstance(by, str) else by
+    if not isinstance(by, (list, tuple)) or not all(isinstance(name, str) for name in by):
+        raise TypeError(f"by must be a column or a list of columns, got {by!r}")
+    by = list(by)
     if missing := [name for name in by if name not in table]:
         raise ValueError(f"by must name columns of the table, got {missing[0]!r}")
     numeric = table.select_dtypes(["number", "bool"]).columns
@@ -77,10 +81,11 @@ def pivot(table, output, by, **cell):
     array([[0.7, 0.8],
            [0.6, 0.9]])
     """
+    instance("table", table, pd.DataFrame), instance("output", output, str), instance("by", by, str)
     if missing := [name for name in (output, by, *cell) if name not in table]:
         raise ValueError(f"table must have the column {missing[0]!r}")
     for name, value in cell.items():
-        table = table[table[name] == value]
+        table = table[table[name] == _scalar(name, value)]
     if (
         table.empty
         or len(table) != table.trial.nunique() * table[by].nunique()
@@ -148,6 +153,12 @@ def shared_test(values, y=None):
     of_trials = means.var(ddof=1) / n_trials
     of_test = max(of_test, 0.0)  # an unbiased estimate of a variance may be negative
     return SharedTest(float(means.mean()), *(math.sqrt(v) for v in (of_trials + of_test, of_trials, of_test)))
+
+
+def _scalar(name, value):
+    if not np.isscalar(value):
+        raise TypeError(f"{name} must be one value of the grid, got {type(value).__name__}")
+    return value
 
 
 def _mean_and_error(x):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .._support.validation import number, one_of, positive_int
+from .._support.validation import number, one_of, positive_int, room
 from ..learners import LinearSVM, SphericalPerceptron
 from ..metrics import evaluate
 
@@ -56,7 +56,12 @@ def train(
         rates ``tpr, tnr``, their mean ``ba``, and ``auc``; ``multiplier`` and ``kkt_residual`` of the perceptron (NaN
         for an SVM). They bear the names of what :func:`rbal.solve` and :class:`rbal.Metrics` predict.
     """
-    n_test = positive_int("n_test", n_test)
+    if missing := [name for name in ("moments", "n_states", "sample") if not hasattr(classes, name)]:
+        raise TypeError(
+            f"classes must be Classes or Images of rbal.datasets, got {type(classes).__name__}, which has no "
+            + " and no ".join(missing)
+        )
+    n_test = room("n_test", n_test, positive_int("n_test", n_test) * classes.moments.L)
     n_pos, n_neg = _size("alpha_pos", alpha_pos, classes), _size("alpha_neg", alpha_neg, classes)
     X, y = classes.sample(n_pos, n_neg, rng)
     weight = np.where(
@@ -92,7 +97,8 @@ def train(
 
 
 def _size(name, alpha, classes):
-    return max(1, round(number(name, alpha, 0.0, open_low=True) * classes.moments.L))
+    L = classes.moments.L
+    return max(1, round(room(name, alpha, number(name, alpha, 0.0, open_low=True) * L * L) * L))
 
 
 def _ridge(lam, kappa):

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import pickle
+import re
 import sys
 import time
 import traceback
@@ -114,6 +115,9 @@ def generator(seed, key):
     >>> bool(generator(0, table.seed[3]).random() == table["first"][3])
     True
     """
+    if not isinstance(key, str) or not re.fullmatch("([0-9a-f]{8})*", key):
+        raise ValueError(f"key must be eight hexadecimal digits a word, as run stores it, got {key!r}")
+    seed = _checked_seed(seed)
     words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=words))
 

@@ -20,7 +20,7 @@ def check(name, answer):
     right : bool or None
         None if there is no answer yet.
     """
-    if name not in EXERCISES:
+    if not isinstance(name, str) or name not in EXERCISES:
         raise ValueError(f"name must be one of {', '.join(EXERCISES)}, got {name!r}")
     exercise = EXERCISES[name]
     if answer is ...:
@@ -47,7 +47,7 @@ def _same(answer, expected, tolerance):
 
 
 def _is_number(answer):
-    return not isinstance(answer, (bool, np.bool_)) and np.ndim(answer) == 0 and np.issubdtype(type(answer), np.number)
+    return np.issubdtype(type(answer), np.number) and not isinstance(answer, (bool, np.bool_))
 
 
 def _kind(answer, expected):

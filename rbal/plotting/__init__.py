@@ -1,6 +1,7 @@
 """The style of every figure: theory as lines, simulations as dots with error bars, one colour for each margin."""
 
 import sys
+from numbers import Real
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -49,9 +50,9 @@ def margin_color(kappa):
     >>> plotting.margin_color(1.0) == plotting.BLUE, plotting.margin_color(8.0) == plotting.VERMILLION
     (True, True)
     """
+    if not isinstance(kappa, Real) or not np.isfinite(float(kappa)):
+        raise ValueError(f"kappa must be a finite number, got {kappa!r}")
     kappa = float(kappa)
-    if not np.isfinite(kappa):
-        raise ValueError(f"kappa must be a finite number, got {kappa}")
     if kappa <= 0:
         return _MARGINS[0.0]
     return _MARGINS[min((known for known in _MARGINS if known > 0), key=lambda known: abs(np.log(kappa / known)))]
@@ -73,8 +74,19 @@ def dots(ax, x, trials, **kwargs):
     -------
     matplotlib ErrorbarContainer
     """
-    trials = np.asarray(trials, float)
+    if not hasattr(ax, "errorbar"):
+        raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}")
+    trials, x = _numbers("trials", trials), _numbers("x", x)
     if trials.ndim != 2 or len(trials) < 2:
         raise ValueError(f"trials must have at least two rows, one per simulation, got shape {trials.shape}")
+    if x.shape != trials.shape[1:]:
+        raise ValueError(f"x must have one entry for each of the {trials.shape[1]} columns of trials, got {x.shape}")
     error = trials.std(axis=0, ddof=1) / np.sqrt(len(trials))
     return ax.errorbar(x, trials.mean(axis=0), error, fmt="o", **kwargs)
+
+
+def _numbers(name, value):
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be numeric, got {type(value).__name__}") from None

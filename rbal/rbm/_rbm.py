@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 from tqdm.auto import trange
 
 from .._support.documented import Documented
+from .._support.frames import distinctly_named
 from .._support.validation import flag, number, one_of, positive_int, seeded, states, unmasked
 from . import _training
 from ._layers import HIDDEN, visible_layer
@@ -183,11 +184,16 @@ class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         flag("warm_start", self.warm_start), flag("progress", self.progress)
         return positive_int("n_epochs", self.n_epochs)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.positive_only = True  # states 0 … n_states-1, not real numbers
+        return tags
+
     def _states(self, X, reset=False):
         Q = positive_int("n_states", self.n_states)
         if Q < 2:
             raise ValueError(f"n_states must be at least 2, got {Q}")
-        X = validate_data(self, unmasked("X", X), dtype="numeric", reset=reset)
+        X = validate_data(self, distinctly_named("X", unmasked("X", X)), dtype="numeric", reset=reset)
         X = states("X", X, Q, np.int8 if Q <= 128 else np.int32)
         return np.require(X, requirements="CW")  # numba compiles anew for any other layout
 

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 
 from .. import __version__
-from .._support.files import atomic
+from .._support.files import atomic, file_path
 from ._layers import HIDDEN, visible_layer
 from ._machine import Machine
 from ._training import Training
@@ -32,7 +32,7 @@ def write(path, params, training, names):
     arrays["visible_chains"] = machine.visible.decode(t.visible_chains)
     if names is not None:
         arrays["names"] = np.asarray(names, dtype=np.str_)
-    with atomic(path) as file:
+    with atomic(file_path("path", path)) as file:
         np.savez(file, header=np.asarray(json.dumps(header, default=_plain)), **arrays)
 
 
@@ -44,6 +44,7 @@ def _plain(value):
 
 def read(path, known):
     """Read parameters, whose names must be known, training and the names of the features."""
+    path = file_path("path", path)
     try:
         with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))

@@ -8,7 +8,7 @@ from imblearn.utils import check_target_type
 from imblearn.utils._validation import _check_X
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._support.documented import Documented
 from .._support.frames import NativeFrames, as_pandas, labels_of
@@ -108,6 +108,7 @@ class RandomMixSampler(Documented, NativeFrames, BaseSampler):
         return X, y, binarize_y
 
     def _fit_resample(self, X, y):
+        check_consistent_length(X, y)
         random_state = check_random_state(self.random_state)
         self.sampling_strategy_ = sizes_after(y, self.sampling_strategy, self.mixing)
         parts = []

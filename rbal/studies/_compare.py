@@ -140,7 +140,10 @@ def clustered(differences, source, level=0.95):
     0.0125 ± 0.0103, p = 0.35
     """
     d, level = real_array("differences", differences), number("level", level, 0.0, 1.0, open_low=True)
-    names, group = np.unique(np.asarray(source), return_inverse=True)
+    try:
+        names, group = np.unique(np.asarray(source), return_inverse=True)
+    except (TypeError, ValueError):
+        raise TypeError(f"source must be names of one kind, got {source!r}") from None
     if d.ndim != 1 or d.shape != group.shape:
         raise ValueError(f"source must name the source of each difference, got {group.size} for {d.size}")
     if len(names) < 2:

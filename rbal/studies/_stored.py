@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .._support.files import atomic
+from .._support.files import any_path, atomic
 from .._support.validation import one_of
 
 RESULTS = Path(__file__).parent / "_results"
@@ -34,7 +34,7 @@ def stored(name, folder=None):
     >>> stored("log_z")["machine"].nunique()
     6
     """
-    root = RESULTS if folder is None else Path(folder)
+    root = RESULTS if folder is None else any_path("folder", folder)
     files = {p.relative_to(root).with_suffix("").as_posix(): p for p in root.rglob("*") if p.suffix in _READ}
     path = files[one_of("name", name, sorted(files))]
     return _READ[path.suffix](path)

@@ -51,9 +51,11 @@ class File:
             path = Path(folder, "table.csv")
             path.write_bytes(self._content)
             try:
-                return advise_file(path, label, progress=False, **options)
+                advice = advise_file(path, label, progress=False, **options)
             except ValueError as error:
                 raise ValueError(str(error).replace(str(path), self.name)) from None
+        advice.data.source = advice.data.source._replace(path=self.name)
+        return advice
 
 
 def _is_number(name):

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import gzip
 import hashlib
 import http.server
 import io
@@ -157,6 +158,14 @@ def test_lock_admits_one_at_a_time(tmp_path):
     assert most == [1] * 80
 
 
+def test_what_is_no_plain_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match=r"pipe could not be written .*not a plain file"), atomic(tmp_path / "pipe"):
+        pass
+    assert not (tmp_path / "pipe").is_file()
+    assert listing(tmp_path) == ["pipe"]
+
+
 # ---- fetching
 
 
@@ -177,7 +186,8 @@ class Server(http.server.BaseHTTPRequestHandler):
             return self.send_error(416)
         body = CONTENT[start:]
         self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body)))
+        if not self.state.get("silent"):
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: self.state.get("cut", len(body))])
         self.close_connection = True
@@ -250,6 +260,30 @@ def test_wrong_checksum_leaves_nothing(server, tmp_path):
     assert listing(tmp_path) == []
     fetch(url, tmp_path / "file")
     assert listing(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("there", [b"", CONTENT[:1000]])
+def test_more_than_any_source_has_is_refused(server, tmp_path, monkeypatch, silent, there):
+    """Whether the length is announced or only seen; and what was there is gone too."""
+    monkeypatch.setattr(_fetch, "DOWNLOAD_LIMIT", len(CONTENT) - 1)
+    monkeypatch.setattr(_fetch, "BLOCK", 1 << 14)
+    url, server[1]["silent"] = server[0], silent
+    if there:
+        (tmp_path / "file.part").write_bytes(there)
+    with pytest.raises(
+        DataError, match=r"file has \d+ bytes or more, where at most 299999 are taken; nothing was kept"
+    ):
+        fetch(url, tmp_path / "file")
+    assert listing(tmp_path) == []
+
+
+def test_a_small_file_that_holds_a_large_one_is_refused():
+    bomb = gzip.compress(bytes(1_000_001))
+    assert len(bomb) < 2000
+    assert len(_fetch.unzipped(bomb, 1_000_001)) == 1_000_001
+    with pytest.raises(DataError, match="holds a file larger than 1000000 bytes"):
+        _fetch.unzipped(bomb, 1_000_000)
 
 
 def test_no_room_for_a_download(server, tmp_path, full_disk):

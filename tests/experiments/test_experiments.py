@@ -394,6 +394,32 @@ def test_the_store_of_another_run_is_refused(tmp_path, monkeypatch, change, mess
     assert store.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("store", "says"),
+    [
+        (3, "got 3"), (True, "got True"), (b"a.jsonl", "got b'a.jsonl'"), (0.5, "got 0.5"), ("", "got ''"),
+        ("a\0b", "got 'a"), (".", "got '.', a folder"), (os.devnull, "a device or a pipe"),
+        ("pipe", "got 'pipe', a device or a pipe"),
+        ("none/a.jsonl", "got 'none/a.jsonl': No such file or directory"), ("a" * 300, "File name too long"),
+    ],
+)  # fmt: skip
+def test_a_store_is_a_file_and_nothing_else(tmp_path, monkeypatch, store, says):
+    """Found before anything is run; a pipe would be waited for, and a device be read without end."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    with pytest.raises(ValueError, match=r"store must be .*" + re.escape(says)):
+        quiet(lambda rng, n: pytest.fail("a trial was run"), {"n": [1]}, store=store)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_of_a_file_that_is_no_store_the_beginning_is_read(tmp_path):
+    path = tmp_path / "huge"
+    with open(path, "wb") as file:
+        file.truncate(10_000_000_000)  # takes no space: a hole
+    with pytest.raises(ValueError, match="is not of the format"):
+        quiet(moments, {"n": [2], "scale": [1.0]}, store=path)
+
+
 def test_a_store_takes_one_run_at_a_time(tmp_path):
     store = tmp_path / "results.jsonl"
 
@@ -870,3 +896,19 @@ def test_answers_need_a_test_set_that_stays():
     classes = synthetic.gaussian(np.ones(3), -np.ones(3), np.eye(3))
     with pytest.raises(ValueError, match="answers goes with classes that have a test set of their own"):
         experiments.train(np.random.default_rng(0), classes=classes, alpha_pos=3.0, alpha_neg=3.0, answers=True)
+
+
+def test_classes_that_cannot_be_drawn_from_are_refused():
+    with pytest.raises(TypeError, match=r"classes must be Classes or Images of rbal.datasets, got Moments"):
+        train(
+            np.random.default_rng(0), classes=rbal.Moments.ising(m=0.4, delta=1.0, L=10), alpha_pos=1.0, alpha_neg=1.0
+        )
+
+
+def test_a_weight_of_next_to_nothing_does_not_make_classes_separable():
+    """A loss that a weight hides was taken for none, and the largest margin of classes without one looked for."""
+    classes = synthetic.ising(m=0.3, delta=1.0, L=8)
+    trial = {"classes": classes, "alpha_pos": 1.0, "alpha_neg": 2.0, "n_test": 50}
+    small, none = (train(np.random.default_rng(0), weight_pos=w, **trial) for w in (1e-9, 2.8e-307))
+    assert none["multiplier"] == pytest.approx(small["multiplier"], abs=1e-6)
+    assert none["q"] == pytest.approx(small["q"])

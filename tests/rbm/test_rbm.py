@@ -4,6 +4,7 @@ import inspect
 import itertools
 import json
 import math
+import os
 import threading
 
 import naive
@@ -922,6 +923,19 @@ def test_names_of_columns_are_saved(tmp_path):
         loaded.score_samples(table[list("fedcba")])
 
 
+@pytest.mark.parametrize("path", [3, True, b"machine.npz", "", ".", "pipe"])
+def test_a_machine_is_saved_in_a_file_and_nothing_else(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)  # a pipe of our own: if the check fails, it is this one that is replaced, and no device
+    os.mkfifo("pipe")
+    rbm = RBM(n_hidden=2, n_epochs=1, progress=False).fit(np.eye(4, dtype=int))
+    with pytest.raises(ValueError, match="path must be the path of a file, got "):
+        rbm.save(path)
+    with pytest.raises(ValueError, match="path must be the path of a file, got "):
+        RBM.load(os.devnull if path == "pipe" else path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
+    assert not os.path.isfile("pipe")
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     rbm = small().fit(digits())
     rbm.save(tmp_path / "machine.npz")
@@ -1069,16 +1083,12 @@ def test_an_unfitted_machine_says_so(tmp_path):
     assert not hasattr(small(), "history_")
 
 
-class OnSigns(RBM):
-    """States from any numbers, by their sign: so that scikit-learn's own data pass the door."""
-
-    def _states(self, X, reset=False):
-        from sklearn.utils.validation import validate_data
-
-        return (validate_data(self, X, dtype="numeric", reset=reset) > 0).astype(np.int8, order="C")
-
-
-@parametrize_with_checks([OnSigns(3, n_epochs=2, random_state=0, progress=False)])
+@parametrize_with_checks(
+    [RBM(3, n_states=256, n_epochs=2, random_state=0, progress=False)],
+    expected_failed_checks=lambda _: {
+        "check_positive_only_tag_during_fit": "the error names the states that X must hold, in its own words"
+    },
+)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
