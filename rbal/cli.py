@@ -10,7 +10,16 @@ import contextlib
 import os
 import sys
 
-from ._support.streams import check_page, complain, fitting_json, in_utf8, open_streams, silence, write_page
+from ._support.streams import (
+    check_page,
+    complain,
+    fitting_json,
+    in_utf8,
+    interrupts_wait,
+    open_streams,
+    silence,
+    write_page,
+)
 
 OK, BAD_INPUT, USAGE, DISAGREE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -212,7 +221,8 @@ def main(arguments=None):
     open_streams()
     try:
         try:
-            chosen = parser().parse_args(arguments)
+            with interrupts_wait():
+                chosen = parser().parse_args(arguments)
             chosen.words = sys.argv[1:] if arguments is None else list(map(str, arguments))
             return chosen.run(chosen)
         finally:
@@ -230,8 +240,9 @@ def main(arguments=None):
 
 def advise(chosen):
     """Run ``rbal advise`` and return its exit code."""
-    from .advice import advise_file
-    from .advice._report import clean
+    with interrupts_wait():
+        from .advice import advise_file
+        from .advice._report import clean
 
     shown = not chosen.quiet and sys.stderr.isatty()
     for name in ("label", "positive", "categorical", "drop", "keep", "na"):

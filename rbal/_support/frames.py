@@ -38,6 +38,20 @@ def distinctly_named(name, X):
     return X
 
 
+def checked_rows(estimator, *rows, **options):
+    """Check rows, and labels if there are any, by scikit-learn's ``validate_data``; errors about cells name X."""
+    from sklearn.utils.validation import validate_data
+
+    try:
+        return validate_data(estimator, *rows, **options)
+    except OverflowError:
+        raise ValueError("X must hold numbers up to 1e308, got a larger integer") from None
+    except ValueError as error:
+        if str(error).startswith("could not convert"):
+            raise ValueError(f"X must be numeric: {error}") from None
+        raise
+
+
 def like(new, old, X):
     """Return rows, put together from the cells of others, as a frame or a series of the library of X.
 

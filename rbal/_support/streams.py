@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import os
 import re
+import signal
 import sys
 
 from .files import replacing
@@ -24,6 +25,19 @@ def open_streams():
     codecs.register_error("rbal", plain)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="rbal")
+
+
+@contextlib.contextmanager
+def interrupts_wait():
+    """Deliver an interrupt after this block: one in the middle of an import of numpy is raised as a failed import."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def plain(error):

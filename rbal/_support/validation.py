@@ -63,6 +63,14 @@ def broadcast(**arrays):
         raise ValueError(f"arrays must broadcast, got shapes {shapes}") from error
 
 
+def n_dimensions(name, value):
+    """Return the number of dimensions of a value, when its rows are of one length."""
+    try:
+        return np.ndim(value)
+    except ValueError:
+        raise ValueError(f"{name} must have rows of one length") from None
+
+
 def _shape(value):
     try:
         return np.shape(value)
@@ -96,6 +104,21 @@ def seeded(name, value):
         return np.random.default_rng(value)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an integer >= 0, a Generator or None, got {value!r}") from None
+
+
+def given_function(name, function, takes):
+    """Return a user's function whose errors name the argument that it was given as, and whose values are numbers."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function of {takes}, got {type(function).__name__}")
+
+    def call(*arguments):
+        try:
+            value = function(*arguments)
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            raise TypeError(f"{name} must be a function of {takes}, got {function!r}, which fails: {error}") from error
+        return real_array(f"the value of {name}", value, finite=False)[()]
+
+    return call
 
 
 def unmasked(name, value):

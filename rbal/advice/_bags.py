@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._support.documented import Documented
-from .._support.validation import positive_int
+from .._support.validation import positive_int, real_array
 from ..calibration import _two_labels
 from ..metrics import MixtureMetrics
 from ..strategies import REMEDIES, bagging
@@ -27,7 +27,8 @@ def predicted(advice, members):
     setting = advice.setting
     if setting.kernel != "linear":
         raise ValueError(f"bags are predicted for linear classifiers, not for an {setting.kernel.upper()} kernel")
-    members = [positive_int("members", count) for count in np.atleast_1d(members).tolist()]
+    counts = np.atleast_1d(real_array("members", members, ndim=(0, 1))).tolist()
+    members = [positive_int("members", int(count) if count.is_integer() else count) for count in counts]
     C = advice.C_of(SAMPLED)
     sizes, lam = (setting.n_pos / setting.D, setting.n_neg / setting.D), 1.0 / (C * setting.D)
     one = advice.moments.spectrum if isinstance(advice.moments, Wide) else advice.moments

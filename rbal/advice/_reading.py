@@ -147,7 +147,11 @@ def _spelled(how, texts):
 
 def _unwanted(columns, label, drop):
     """Return the columns that are no features: the label first, then those to drop."""
-    if label not in columns:
+    try:
+        known = bool(label in columns)
+    except ValueError:  # an array
+        known = False
+    if not known:
         raise TableError(f"there is no column {label!r} to be the label: there are {_some(columns)}")
     if columns.count(label) > 1:
         raise TableError(f"two columns are called {label!r}: rename one")

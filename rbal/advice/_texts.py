@@ -242,9 +242,9 @@ def written_numbers(column):
 
 def check_marks(decimal, thousands):
     """Raise an error for marks that numbers cannot have."""
-    if decimal is not None and decimal not in ONE_SIGN:
+    if decimal is not None and not (isinstance(decimal, str) and decimal in ONE_SIGN):
         raise TableError(f"decimal must be '.' or ',', got {decimal!r}")
-    if thousands is not None and thousands not in MARKS:
+    if thousands is not None and not (isinstance(thousands, str) and thousands in MARKS):
         raise TableError(f"thousands must be one of {', '.join(map(repr, MARKS))}, got {thousands!r}")
     if decimal is not None and decimal == thousands:
         raise TableError(f"decimal and thousands must differ, got {decimal!r} for both")

@@ -147,12 +147,16 @@ def encode(sequences):
     >>> encode(["ACY", "DDA"]).tolist()
     [[0, 1, 19], [2, 2, 0]]
     """
+    return _encoded("sequences", sequences)
+
+
+def _encoded(name, sequences):
     lines = np.ravel(np.asarray(sequences, dtype=object)).tolist()
     if not all(isinstance(line, str) for line in lines) or len({len(line) for line in lines}) != 1:
-        raise ValueError("sequences must be strings of one length")
+        raise ValueError(f"{name} must be strings of one length")
     unknown = sorted(set("".join(lines)) - set(AMINO_ACIDS))
     if unknown:
-        raise ValueError(f"sequences must be written in the letters {AMINO_ACIDS}, got {unknown[0]!r}")
+        raise ValueError(f"{name} must be written in the letters {AMINO_ACIDS}, got {unknown[0]!r}")
     table = np.array([[AMINO_ACIDS.index(letter) for letter in line] for line in lines], np.uint8)
     return table[0] if isinstance(sequences, str) else table
 
@@ -293,7 +297,7 @@ def default_energy(energy):
 def residues(name, value, length, Q):
     """Return the value as an (n, length) array of states 0 … Q-1; strings are amino acids."""
     if isinstance(value, str) or (isinstance(value, (list, tuple)) and any(isinstance(v, str) for v in value)):
-        value = encode(value)
+        value = _encoded(name, value)
     array = np.atleast_2d(real_array(name, value, ndim=(1, 2)))
     if array.shape[1] != length:
         raise ValueError(f"{name} must have {length} residues each, got {array.shape[1]}")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .._support.validation import number, one_of, positive_int, room
+from .._support.validation import LARGEST, flag, number, one_of, positive_int, room
 from ..learners import LinearSVM, SphericalPerceptron
 from ..metrics import evaluate
 
@@ -61,13 +61,14 @@ def train(
             f"classes must be Classes or Images of rbal.datasets, got {type(classes).__name__}, which has no "
             + " and no ".join(missing)
         )
+    kappa, answers = number("kappa", kappa, 0.0), flag("answers", answers)
     n_test = room("n_test", n_test, positive_int("n_test", n_test) * classes.moments.L)
     n_pos, n_neg = _size("alpha_pos", alpha_pos, classes), _size("alpha_neg", alpha_neg, classes)
     X, y = classes.sample(n_pos, n_neg, rng)
     weight = np.where(
         y > 0,
-        number("weight_pos", weight_pos, 0.0, open_low=True),
-        number("weight_neg", weight_neg, 0.0, open_low=True),
+        number("weight_pos", weight_pos, 0.0, LARGEST, open_low=True),
+        number("weight_neg", weight_neg, 0.0, LARGEST, open_low=True),
     )
     if model == "svm":
         learner = LinearSVM(lam=_ridge(lam, kappa), n_states=classes.n_states)

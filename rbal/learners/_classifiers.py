@@ -4,11 +4,11 @@ import numpy as np
 from scipy.linalg import helmert
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .._support import parallel
 from .._support.documented import Documented
-from .._support.frames import distinctly_named
+from .._support.frames import checked_rows, distinctly_named
 from .._support.validation import (
     LARGEST,
     flag,
@@ -69,6 +69,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
             return self._encode(X, small), signs, np.ones(len(X))
         sample_weight = real_array("sample_weight", sample_weight, (0, 1), finite=False)
         weight = _check_sample_weight(sample_weight[()], X, dtype=float, ensure_non_negative=True)
+        number("the largest sample_weight", weight.max(), 0.0, LARGEST)  # sums of them are finite
         used = weight > 0.0
         if len(np.unique(signs[used])) < 2:
             raise ValueError("sample_weight must leave samples of both classes")
@@ -88,10 +89,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
                 self.n_features_in_ = X.shape[1]
                 vars(self).pop("feature_names_in_", None)
                 return X, y, True
-        try:
-            X, y = validate_data(self, X, y, dtype=float)
-        except OverflowError:
-            raise ValueError("X must hold numbers up to 1e308, got a larger integer") from None
+        X, y = checked_rows(self, X, y, dtype=float)
         check_classification_targets(y)
         return X, y, False
 
@@ -118,7 +116,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
         (n,) array
         """
         check_is_fitted(self)
-        X = validate_data(self, distinctly_named("X", unmasked("X", X)), dtype=float, reset=False)
+        X = checked_rows(self, distinctly_named("X", unmasked("X", X)), dtype=float, reset=False)
         L = X.shape[1]
         if self.n_states is None:
             return X @ self.J_ / np.sqrt(L) - self.b_

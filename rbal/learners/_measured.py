@@ -6,6 +6,8 @@ import numpy as np
 
 from .._support.validation import number, real_array
 
+LARGEST_MARGIN = 1e8  # biases grow with margins, and beyond this the last digits of scores are lost
+
 
 class OrderParameters(NamedTuple):
     """The order parameters of the theory, measured on a trained classifier."""
@@ -64,6 +66,6 @@ def common_margin(kappa, kappa_neg, lowest=0.0):
     A loss is a function of κ - y (score - b): with κ± = κ ± d it is that of a common margin κ and the bias b + d.
     """
     if kappa_neg is None:
-        return number("kappa", kappa, 0.0), 0.0
-    pos, neg = number("kappa", kappa, -np.inf), number("kappa_neg", kappa_neg, -np.inf)
+        return number("kappa", kappa, 0.0, LARGEST_MARGIN), 0.0
+    pos, neg = (number(n, v, -LARGEST_MARGIN, LARGEST_MARGIN) for n, v in (("kappa", kappa), ("kappa_neg", kappa_neg)))
     return number("the mean of kappa and kappa_neg", 0.5 * (pos + neg), lowest), 0.5 * (neg - pos)

@@ -22,6 +22,7 @@ from ._faces import Samples, length
 from ._splitting import split
 
 NEAR_CONVEX = 2  # as NEAR, where there is one minimum and few steps lead to it
+MOST_SMO_STEPS = 100_000  # of libsvm, which has no end where only a margin of exactly 0 separates the classes
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
 
 
@@ -161,7 +162,10 @@ class Problem:
 
     def largest_margin(self):
         """Return weights and bias of largest margin for separable data, and how unequal its support vectors are."""
-        svm = parallel.aside(SVC(kernel="linear", C=1e12, tol=1e-4).fit, self.X, self.y)
+        svm = SVC(kernel="linear", C=1e12, tol=1e-4, max_iter=MOST_SMO_STEPS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the active set goes on from any guess
+            parallel.aside(svm.fit, self.X, self.y)
         w = equal_margins(self.X, self.y, list(svm.support_), svm.coef_[0])
         J = self.radius * w / np.linalg.norm(w)
         scores = self.X @ J

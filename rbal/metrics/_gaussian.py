@@ -64,7 +64,8 @@ class OneVariance(Probabilities, Decisions):
     def log_odds(self, delta, phi_pos):
         """Return the true log-odds of the positive class at scores ``delta``, for a share ``phi_pos`` of positives."""
         slope, intercept = self.calibration(phi_pos)
-        return slope * beside(delta=delta, slope=slope, phi_pos=intercept) + intercept
+        with np.errstate(over="ignore"):  # beyond all numbers the odds are infinite
+            return slope * beside(delta=delta, slope=slope, phi_pos=intercept) + intercept
 
     def linked(self, link):
         """Return the metrics of claimed log-odds, slope·Δ + intercept, in the place of scores."""

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from .._support.validation import in_range, one_of, positive_int, real_array
+from .._support.validation import given_function, in_range, one_of, positive_int, real_array
 
 REPLICATES, POINTS = 8, 4096  # independent sets of quasi-random points, and points in each
 SEARCHED = 2**22  # most scores, of all clusters and classes, among which thresholds are searched
@@ -304,7 +304,9 @@ GOALS = {
 
 def goal(metric):
     """Return the function of confusion matrices (n, T, T) and shares (T,) behind a name, or the function given."""
-    return metric if callable(metric) else GOALS[one_of("metric", metric, tuple(GOALS))]
+    if callable(metric):
+        return given_function("metric", metric, "confusion matrices and shares")
+    return GOALS[one_of("metric", metric, tuple(GOALS))]
 
 
 def _confusions_along(tried, gap, place, answer, weight, t, T):

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import log_ndtr, logit, logsumexp, ndtr
 
-from .._support.validation import broadcast, in_range, one_of, positive_int, real_array
+from .._support.validation import broadcast, given_function, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
 from ._gaussian import beside
 from ._mixture_law import MixtureLaw
@@ -164,8 +164,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
 
     def test_loss(self, g, phi_pos):
         """Return the mean test loss of any function of score and label; see :meth:`rbal.Metrics.test_loss`."""
-        if not callable(g):
-            raise TypeError(f"g must be a function of a score and a label, got {type(g).__name__}")
+        g = given_function("g", g, "a score and a label")
         phi, losses = self._phi(phi_pos), []
         for label in (1, -1):
             mean, q, shares = self._of(label)

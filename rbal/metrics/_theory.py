@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from .._support.validation import broadcast, in_range, one_of, positive_int, real_array
+from .._support.validation import broadcast, given_function, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
 from ._gaussian import OneVariance, beside
 from ._probabilities import MOST_POINTS
@@ -175,8 +175,7 @@ class Metrics(OneVariance):
         >>> print(f"{m.test_loss(lambda delta, y: np.logaddexp(0.0, -y * delta), 0.1):.6f}")
         0.306835
         """
-        if not callable(g):
-            raise TypeError(f"g must be a function of a score and a label, got {type(g).__name__}")
+        g = given_function("g", g, "a score and a label")
         phi = self._phi(phi_pos)
         q, r, b = np.broadcast_arrays(self.q, self.r, self.b)
         positive, negative = (_mean_loss(g, y, y * 0.5 * r - b, np.sqrt(q)) for y in (1, -1))

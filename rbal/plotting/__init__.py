@@ -1,12 +1,12 @@
 """The style of every figure: theory as lines, simulations as dots with error bars, one colour for each margin."""
 
 import sys
-from numbers import Real
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
+from .._support.validation import number
 from ._figures import show_as_svg
 
 __all__ = [
@@ -50,9 +50,7 @@ def margin_color(kappa):
     >>> plotting.margin_color(1.0) == plotting.BLUE, plotting.margin_color(8.0) == plotting.VERMILLION
     (True, True)
     """
-    if not isinstance(kappa, Real) or not np.isfinite(float(kappa)):
-        raise ValueError(f"kappa must be a finite number, got {kappa!r}")
-    kappa = float(kappa)
+    kappa = number("kappa", kappa, -np.inf)
     if kappa <= 0:
         return _MARGINS[0.0]
     return _MARGINS[min((known for known in _MARGINS if known > 0), key=lambda known: abs(np.log(kappa / known)))]

@@ -5,11 +5,10 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 from tqdm.auto import trange
 
 from .._support.documented import Documented
-from .._support.frames import distinctly_named
+from .._support.frames import checked_rows, distinctly_named
 from .._support.validation import flag, number, one_of, positive_int, seeded, states, unmasked
 from . import _training
 from ._layers import HIDDEN, visible_layer
@@ -193,7 +192,7 @@ class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Q = positive_int("n_states", self.n_states)
         if Q < 2:
             raise ValueError(f"n_states must be at least 2, got {Q}")
-        X = validate_data(self, distinctly_named("X", unmasked("X", X)), dtype="numeric", reset=reset)
+        X = checked_rows(self, distinctly_named("X", unmasked("X", X)), dtype="numeric", reset=reset)
         X = states("X", X, Q, np.int8 if Q <= 128 else np.int32)
         return np.require(X, requirements="CW")  # numba compiles anew for any other layout
 

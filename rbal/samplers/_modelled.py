@@ -9,7 +9,7 @@ from imblearn.base import BaseSampler
 from imblearn.utils import check_target_type
 from imblearn.utils._validation import _check_X
 from scipy import sparse
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import validate_data
 
@@ -50,6 +50,7 @@ class ModelSampler(Documented, NativeFrames, BaseSampler):
     def _check_X_y(self, X, y):
         y, binarize_y = check_target_type(labels_of(unmasked("y", y)), indicate_one_vs_all=True)
         X = _check_X(as_pandas(unmasked("X", X)))
+        check_consistent_length(X, y)
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         _columns.check_finite(X.toarray() if sparse.issparse(X) else X)
         return X, y, binarize_y

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._support.validation import one_of
+from .._support.validation import number, one_of
 
 #: What the parameter of a sampler may be, for scikit-learn's check of parameters.
 STRATEGIES = [
@@ -40,6 +40,7 @@ def sizes_after(y, strategy, mixing):
         return counts | _named(strategy, counts, round(small + mixing * (large - small)))
     if len(counts) > 2:
         raise ValueError(f"sampling_strategy can be a float for two classes only, got {strategy} for {len(counts)}")
+    strategy = number("sampling_strategy", strategy, 0.0, open_low=True)
     if strategy < small / large:
         raise ValueError(
             f"sampling_strategy cannot be met: a ratio of {strategy} needs fewer than the {small} samples of the "

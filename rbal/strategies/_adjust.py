@@ -12,7 +12,7 @@ from ..losses import homogeneity, record_of, tempered
 from ..moments import Mixture
 from ..saddle import Solution
 from ..saddle._class_margins import moved, shifts_of
-from ._mixing import EDGES, _end, _highest, _sizes, _solve, scored
+from ._mixing import EDGES, _end, _highest, _solve, scored, sizes
 
 POWER = 0.15  # of the class sizes, in the temperatures of the vector-scaling loss beside a shift of strength 1
 TOLD = (
@@ -165,8 +165,13 @@ def adjust(moments, alpha_pos, alpha_neg, adjustment, strength=1.0, kappa=None, 
     record = adjustment
     if not isinstance(adjustment, Adjustment):
         record = ADJUSTMENTS[one_of("adjustment", adjustment, tuple(ADJUSTMENTS))]
-    pos, neg = _sizes(alpha_pos, alpha_neg)
-    change = Change(*record.change(pos, neg, np.asarray(in_range("strength", strength, -np.inf), float)))
+    pos, neg = sizes(alpha_pos, alpha_neg)
+    strength = np.asarray(in_range("strength", strength, -np.inf), float)
+    with np.errstate(all="ignore"):
+        change = Change(*record.change(pos, neg, strength))
+    finite = all(np.isfinite(value).all() for pair in change for value in pair)
+    if not finite or any(np.any(np.less_equal(w, 0.0)) for w in (*change.weight, *change.temperature)):
+        raise ValueError(f"strength must leave positive weights and finite margins, got {np.ravel(strength)[0]:g}")
     options = dict(options)
     loss = options.pop("loss", "hinge")
     kappa = record_of(loss).margin if kappa is None else in_range("kappa", kappa, 0.0)
@@ -246,7 +251,7 @@ def best_adjustment(
     if ends.shape != (2,) or not ends[0] < ends[1]:
         raise ValueError(f"between must ascend from one number to another, got {between!r}")
     start, end = ends.tolist()
-    pos, neg = _sizes(alpha_pos, alpha_neg)
+    pos, neg = sizes(alpha_pos, alpha_neg)
     given = {"kappa": kappa, "lam": options.get("lam")}
     pos, neg, *_ = broadcast(alpha_pos=pos, alpha_neg=neg, **{k: 0.0 if v is None else v for k, v in given.items()})
     score, sign = scored(metric, pos / (pos + neg) if phi_pos is None else in_range("phi_pos", phi_pos, 0.0, 1.0))

@@ -6,7 +6,7 @@ from .._support.validation import number
 from .._support.warnings import told_once
 from ..metrics import Link
 from ..saddle import solve
-from ._mixing import best_mixing, scored
+from ._mixing import best_mixing, scored, sizes
 from ._records import REMEDIES
 
 
@@ -57,6 +57,7 @@ def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=N
     import pandas as pd
 
     pos, neg = number("alpha_pos", alpha_pos, 0.0, open_low=True), number("alpha_neg", alpha_neg, 0.0, open_low=True)
+    sizes(pos, neg)
     phi = pos / (pos + neg) if phi_pos is None else number("phi_pos", phi_pos, 0.0, 1.0)
     for name, value in {"kappa": kappa, "lam": options.get("lam")}.items():
         if value is not None:

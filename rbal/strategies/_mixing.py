@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import broadcast, in_range, number, one_of
+from .._support.validation import broadcast, given_function, in_range, n_dimensions, number, one_of
 from .._support.warnings import told_once
 from ..metrics import METRICS, Metric
 from ..saddle import Solution, solve, sweep
@@ -55,7 +55,7 @@ def mix(moments, alpha_pos, alpha_neg, mixing, kappa=None, **options):
     array([0.5736, 0.5899, 0.5915])
     """
     mixing = in_range("mixing", mixing, 0.0, 1.0)
-    pos, neg = _sizes(alpha_pos, alpha_neg)
+    pos, neg = sizes(alpha_pos, alpha_neg)
     return balanced(moments, pos, neg, multiplicity(pos, neg, mixing), kappa, **options)
 
 
@@ -75,7 +75,7 @@ def balanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
     -------
     Solution
     """
-    pos, neg = _sizes(alpha_pos, alpha_neg)
+    pos, neg = sizes(alpha_pos, alpha_neg)
     c = _checked_multiplicity(pos, neg, c)
     n_pos, n_neg, weight_pos, weight_neg = kept(pos, neg, c)
     return _solve(moments, n_pos, n_neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
@@ -95,7 +95,7 @@ def imbalanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
     -------
     Solution
     """
-    pos, neg = _sizes(alpha_pos, alpha_neg)
+    pos, neg = sizes(alpha_pos, alpha_neg)
     c = _checked_multiplicity(pos, neg, c)
     weight_pos, weight_neg = np.where(pos <= neg, c, 1.0), np.where(pos <= neg, 1.0, c)
     return _solve(moments, pos, neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
@@ -137,7 +137,7 @@ def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_p
     inside: 0.05, as good from 0.02 to 0.09
     """
     tolerance = number("tolerance", tolerance, 0.0)
-    pos, neg = _sizes(alpha_pos, alpha_neg)
+    pos, neg = sizes(alpha_pos, alpha_neg)
     given = {"kappa": kappa, "lam": options.get("lam")}
     pos, neg, *_ = broadcast(alpha_pos=pos, alpha_neg=neg, **{k: 0.0 if v is None else v for k, v in given.items()})
     score, sign = scored(metric, pos / (pos + neg) if phi_pos is None else in_range("phi_pos", phi_pos, 0.0, 1.0))
@@ -160,9 +160,14 @@ def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_p
     return BestMixing(mixing, at(t)[()], value, low, high, edge if pos.ndim else str(edge), solution)
 
 
-def _sizes(alpha_pos, alpha_neg):
+def sizes(alpha_pos, alpha_neg):
+    """Return the class sizes over L as arrays, when both are positive and their ratio is finite."""
     pos = np.asarray(in_range("alpha_pos", alpha_pos, 0.0, open_low=True), float)
-    return pos, np.asarray(in_range("alpha_neg", alpha_neg, 0.0, open_low=True), float)
+    neg = np.asarray(in_range("alpha_neg", alpha_neg, 0.0, open_low=True), float)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(multiplicity(*broadcast(alpha_pos=pos, alpha_neg=neg), 1.0)).all():
+            raise ValueError("alpha_pos and alpha_neg must have a finite ratio, got one beyond 1e308")
+    return pos, neg
 
 
 def _mixing(largest, c, t):
@@ -183,8 +188,8 @@ def _checked_multiplicity(pos, neg, c):
 
 def _solve(moments, pos, neg, kappa, **options):
     """Call solve for numbers, and sweep if any argument is an array."""
-    arrays = [np.asarray(a) for a in (pos, neg, kappa, *options.values()) if a is not None]
-    if all(a.ndim == 0 for a in arrays):
+    given = {"alpha_pos": pos, "alpha_neg": neg, "kappa": kappa, **options}
+    if not any(n_dimensions(name, value) for name, value in given.items()):
         numbers = {k: v.item() if isinstance(v, np.ndarray) else v for k, v in options.items()}
         kappa = kappa.item() if isinstance(kappa, np.ndarray) else kappa
         return solve(moments, float(pos), float(neg), kappa, **numbers)
@@ -194,7 +199,7 @@ def _solve(moments, pos, neg, kappa, **options):
 def scored(metric, phi_pos):
     """Return the function from Metrics to the metric, and its sign: +1 if more is better, -1 if less is."""
     if callable(metric):
-        return metric, 1.0
+        return given_function("metric", metric, "Metrics"), 1.0
     if not isinstance(metric, Metric):
         metric = METRICS[one_of("metric", metric, [name for name, record in METRICS.items() if record.of_theory])]
     return (lambda m: metric.of_theory(m, phi_pos, 0.0)), metric.sign

@@ -197,7 +197,7 @@ def test_one_colour_a_margin():
     used = [plotting.margin_color(kappa) for kappa in (0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 4.0)]
     assert len(set(used)) == len(used)
     assert plotting.margin_color(np.float64(2)) == plotting.margin_color(2.1) == plotting.PURPLE
-    with pytest.raises(ValueError, match="kappa must be a finite number, got nan"):
+    with pytest.raises(ValueError, match="kappa must be finite, got nan"):
         plotting.margin_color(np.nan)
 
 
