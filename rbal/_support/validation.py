@@ -12,6 +12,7 @@ MOST_FLOATS = 2**28  # of one array of one-hot states, 2 GB
 def real_array(name, value, ndim=None, *, finite=True):
     """Return the value as a float array, when it has no NaN or infinity (unless not ``finite``), mask or text."""
     unmasked(name, value)
+    n_dimensions(name, value)
     try:
         array = np.asarray(value)
         texts = array.dtype == object and any(entry is None or isinstance(entry, (str, bytes)) for entry in array.flat)
@@ -68,7 +69,7 @@ def n_dimensions(name, value):
     try:
         return np.ndim(value)
     except ValueError:
-        raise ValueError(f"{name} must have rows of one length") from None
+        raise TypeError(f"{name} must be numeric, got lists of several lengths") from None
 
 
 def _shape(value):

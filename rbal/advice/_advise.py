@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import MOST_DRAWS, flag, number, one_of, positive_int, seeded
+from .._support.validation import MOST_DRAWS, flag, n_dimensions, number, one_of, positive_int, real_array, seeded
 from ..losses import LOSSES, trained
-from ..metrics._records import goals, named
+from ..metrics._records import goals, named, two_prices
 from . import _table
 from ._advice import Advice
 from ._choice import Wanted
@@ -252,11 +252,9 @@ def _asked(given):
     for name, parameter in inspect.signature(advise).parameters.items():
         if name in ("X", "y", "n_jobs", "progress"):
             continue
-        value, default = (
-            v if isinstance(v, str) or np.ndim(v) == 0 else list(v) for v in (given[name], parameter.default)
-        )
-        if value != default and not isinstance(value, np.random.Generator):
-            found[name] = value
+        value = given[name]
+        if not np.array_equal(value, parameter.default) and not isinstance(value, np.random.Generator):
+            found[name] = list(value) if isinstance(value, set) or getattr(value, "ndim", 0) else value
     return found
 
 
@@ -318,11 +316,12 @@ def _wanted(C, kernel, moments, loss):
         kernel = "linear"
     if isinstance(C, str) and C == "best":
         return Wanted("best", kernel, moments), 1.0
-    if isinstance(C, (str, bool)) or np.ndim(C) == 0:
+    if isinstance(C, (str, bool)) or n_dimensions("C", C) == 0:
         return Wanted(None, kernel, moments), C
-    if np.ndim(C) != 1 or not len(C):
-        raise ValueError(f"C must be a number, a list of numbers or 'best', got shape {np.shape(C)}")
-    return Wanted(tuple(number("C", value, *C_RANGE) for value in C), kernel, moments), 1.0
+    grid = real_array("C", C, 1).tolist()
+    if not grid:
+        raise ValueError("C must be a number, a list of numbers or 'best', got none")
+    return Wanted(tuple(number("C", value, *C_RANGE) for value in grid), kernel, moments), 1.0
 
 
 def _draws(loss, moments):
@@ -356,6 +355,4 @@ def _checked(metric, C, loss, costs, *, folds, repeats, draws, level, model_erro
         if costs is not None:
             raise ValueError(f"costs go with metric='cost', got metric={metric!r}")
         return C, loss, metric, (1.0, 1.0)
-    if costs is None or np.size(costs) != 2:
-        raise ValueError(f"costs must be two numbers, of a missed positive and of a false alarm, got {costs!r}")
-    return C, loss, metric, tuple(number("costs", cost, 0.0, open_low=True) for cost in costs)
+    return C, loss, metric, two_prices(costs)

@@ -178,8 +178,8 @@ def decode(states):
     >>> decode([0, 1, 19])
     'ACY'
     """
-    array = np.asarray(states)
-    table = residues("states", array, np.shape(array)[-1] if np.ndim(array) else 1, len(AMINO_ACIDS))
+    array = real_array("states", states, ndim=(1, 2))
+    table = residues("states", array, array.shape[-1], len(AMINO_ACIDS))
     lines = ["".join(AMINO_ACIDS[a] for a in row) for row in table]
     return lines[0] if array.ndim == 1 else lines
 

@@ -62,6 +62,7 @@ def train(
             + " and no ".join(missing)
         )
     kappa, answers = number("kappa", kappa, 0.0), flag("answers", answers)
+    one_of("model", model, ("perceptron", "svm")), one_of("sat", sat, ("largest_margin", "typical"))
     n_test = room("n_test", n_test, positive_int("n_test", n_test) * classes.moments.L)
     n_pos, n_neg = _size("alpha_pos", alpha_pos, classes), _size("alpha_neg", alpha_neg, classes)
     X, y = classes.sample(n_pos, n_neg, rng)
@@ -73,7 +74,6 @@ def train(
     if model == "svm":
         learner = LinearSVM(lam=_ridge(lam, kappa), n_states=classes.n_states)
     else:
-        one_of("model", model, ("perceptron", "svm"))
         if lam is not None:
             raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
         start = int(rng.integers(2**31)) if sat == "typical" else None

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from .._support.validation import in_range, number, one_of, positive_int, real_array
+from .._support.validation import broadcast, in_range, number, one_of, positive_int, real_array
 
 _X, _W = np.polynomial.legendre.leggauss(16)
 _LOGITS = np.array([-32.0, -16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # of σ, beside its pole
@@ -62,11 +62,9 @@ class Link(NamedTuple):
         -------
         Link
         """
-        shares = (
-            in_range(name, value, 0.0, 1.0)
-            for name, value in (("train_share", train_share), ("test_share", test_share))
-        )
-        train, test = (logit(share) for share in shares)
+        shares = {"train_share": train_share, "test_share": test_share}
+        shares = {name: in_range(name, share, 0.0, 1.0) for name, share in shares.items()}
+        train, test = (logit(share)[()] for share in broadcast(**shares))
         if np.any(np.isinf(train) & (train == test)):
             raise ValueError("train_share must be > 0 and < 1 where test_share is the same, got one class alone")
         return Link(self.slope, self.intercept + test - train)

@@ -56,6 +56,7 @@ class Moments:
         Moments(L=100, Q=1, D=100)
         """
         m, delta = in_range("m", m, -1.0, 1.0), real_array("delta", delta)
+        cov = None if cov is None else real_array("cov", cov)
         sizes = {len(a) for a in (m, delta, cov) if np.ndim(a)}
         if L is not None:
             sizes.add(room("L", L, positive_int("L", L)))

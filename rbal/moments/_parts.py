@@ -4,7 +4,7 @@ import numbers
 
 import numpy as np
 
-from .._support.validation import LARGEST, positive_int, seeded, unmasked
+from .._support.validation import LARGEST, n_dimensions, positive_int, seeded, unmasked
 from ._blocks import LowRank, check_room
 from ._choice import cut, number_of_parts
 from ._shrinkage import shrunk
@@ -61,7 +61,7 @@ def estimated(roots, labels, shares, covariance):
 
 def parts_of(features, y, clusters, random_state):
     """Return (label, indices of rows) of each cluster."""
-    if np.ndim(clusters) == 0:
+    if n_dimensions("clusters", clusters) == 0:
         if isinstance(clusters, str) and clusters != "auto":
             raise ValueError(f"clusters must be a number, 'auto' or the part of each row, got {clusters!r}")
         n = clusters if isinstance(clusters, str) else positive_int("clusters", clusters)

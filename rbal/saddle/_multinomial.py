@@ -177,10 +177,10 @@ def _checked(mixture, alphas, lam, weights):
         weights = alphas.sum() / (T * alphas)
     elif weights is None:
         weights = np.ones(T)
-    elif isinstance(weights, str) or np.shape(weights) != (T,):
-        got = repr(weights) if isinstance(weights, str) else f"shape {np.shape(weights)}"
+    elif isinstance(weights, str) or (weights := real_array("weights", weights)).shape != (T,):
+        got = repr(weights) if isinstance(weights, str) else f"shape {weights.shape}"
         raise ValueError(f"weights must be None, 'balanced' or {T} numbers, one for each class, got {got}")
-    weights = in_range("weights", real_array("weights", weights, 1), 0.0, open_low=True)
+    weights = in_range("weights", weights, 0.0, open_low=True)
     block, place = mixture.blocks, places_of(mixture)
     if hasattr(block, "C") and (T - 1) * block.C.shape[1] > LARGEST_MATRIX:
         raise ValueError(

@@ -171,7 +171,7 @@ MANY = rbal.metrics.ManyMetrics(np.eye(3), np.tile(np.eye(3), (3, 1, 1)), [0, 1,
 RNG = np.random.default_rng(0)
 REFUSED = {
     "X must have finite products": lambda: rbal.kernels.bind("poly", X).diagonal(1e300 * X),
-    "lam of several lengths": lambda: strategies.compare(PARTED, 0.5, 3.0, lam=[[1], [1, 2]]),
+    "lam must be numeric, got lists of several lengths": lambda: strategies.compare(PARTED, 0.5, 3.0, lam=[[1], [1, 2]]),
     "kappa and the like must be numbers": lambda: rbal.solve(CLASSES, [1.0, 2.0], 1.0),
     "got lists of several lengths": lambda: rbal.Moments.from_kernel(X @ X.T, [[1], [1, 2]]),
     "phi must leave samples of another class": lambda: MANY.auc([1.0, 0.0, 0.0]),
