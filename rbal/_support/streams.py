@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import threading
 
 from .files import replacing
 
@@ -30,14 +31,17 @@ def open_streams():
 @contextlib.contextmanager
 def interrupts_wait():
     """Deliver an interrupt after this block: one in the middle of an import of numpy is raised as a failed import."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    if threading.current_thread() is not threading.main_thread():  # which alone is interrupted
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    came = []
+    before = signal.signal(signal.SIGINT, lambda *signal_and_frame: came.append(True))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def plain(error):

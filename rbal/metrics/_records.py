@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from .._support.records import Record, enter
-from .._support.validation import number, one_of
+from .._support.validation import flag, number, one_of
 from . import _formulas as formulas
 
 
@@ -62,6 +62,8 @@ class Metric(Record):
     priced: Callable | None = None
 
     def __post_init__(self):
+        for name in ("higher_is_better", "goal", "balanced"):
+            flag(name, getattr(self, name))
         if self.of_theory is None and self.of_rates is not None:
             object.__setattr__(self, "of_theory", partial(_of_theory, self.of_rates))
         if self.goal and self.of_rates is None and None in (self.of_theory, self.of_scores):

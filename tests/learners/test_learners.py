@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal.datasets import lattice
+from rbal.datasets import lattice, synthetic
 
 
 @parametrize_with_checks([rbal.SphericalPerceptron(kappa=0.5)])
@@ -98,6 +98,16 @@ def test_separable_data_get_the_largest_margin():
         J = clf.J_ + 0.1 * rng.normal(size=40)
         scores = X @ (J * np.sqrt(40) / np.linalg.norm(J)) / np.sqrt(40)
         assert 0.5 * (scores[y > 0].min() - scores[y < 0].max()) <= margins.min() + 1e-6
+
+
+def test_classes_that_only_a_margin_of_zero_separates():
+    """The search for the largest margin comes to an end, and what has zero loss at κ = 0 is kept."""
+    classes = synthetic.ising(m=0.3, delta=1.0, L=8)
+    X, y = classes.sample(8, 16, np.random.default_rng(0))
+    clf = rbal.SphericalPerceptron(kappa=0.0).fit(X, y, sample_weight=np.where(y > 0, 2.0, 1.0))
+    margins = y * clf.decision_function(X)
+    assert clf.objective_ <= 1e-12
+    assert margins.min() == pytest.approx(0.0, abs=1e-8)
 
 
 def test_states_are_the_spins_in_disguise():

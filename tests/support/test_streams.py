@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import stat
 import subprocess
 import sys
@@ -23,6 +24,20 @@ FIXED = "--C 1 --kernel linear --moments pooled --train none"
 LAST = "Confidence: moderate (40 positive and 200 negative samples)."
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the shell of POSIX closes streams")
+
+
+def test_an_interrupt_waits_until_modules_are_imported():
+    """In the middle of an import numpy would raise it as an import that failed."""
+    passed = []
+
+    def imported():
+        with streams.interrupts_wait():
+            os.kill(os.getpid(), signal.SIGINT)
+            passed.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        imported()
+    assert passed == ["all of it"]
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
 import rbal
@@ -171,7 +172,7 @@ MANY = rbal.metrics.ManyMetrics(np.eye(3), np.tile(np.eye(3), (3, 1, 1)), [0, 1,
 RNG = np.random.default_rng(0)
 REFUSED = {
     "X must have finite products": lambda: rbal.kernels.bind("poly", X).diagonal(1e300 * X),
-    "lam must be numeric, got lists of several lengths": lambda: strategies.compare(PARTED, 0.5, 3.0, lam=[[1], [1, 2]]),
+    "lam must be numeric, got lists of": lambda: strategies.compare(PARTED, 0.5, 3.0, lam=[[1], [1, 2]]),
     "kappa and the like must be numbers": lambda: rbal.solve(CLASSES, [1.0, 2.0], 1.0),
     "got lists of several lengths": lambda: rbal.Moments.from_kernel(X @ X.T, [[1], [1, 2]]),
     "phi must leave samples of another class": lambda: MANY.auc([1.0, 0.0, 0.0]),
@@ -212,6 +213,39 @@ REFUSED = {
     r"threshold \(0,\)": lambda: rbal.Metrics(1.0, 1.0, 0.0).mcc([0.1, 0.2], []),
     r"phi_pos \(2, 3, 4\)": lambda: METRICS.fm(np.zeros((2, 3, 4))),
     r"phi_pos \(0,\)": lambda: METRICS.reliability((), 3),
+    r"test_share \(0,\)": lambda: rbal.metrics.Link().corrected((0.5, 0.5), []),
+    "kappa must be a number": lambda: strategies.compare(CLASSES, 2.0, 0.5, [1.0, 2.0]),
+    "lam must be a number": lambda: strategies.compare(CLASSES, 2.0, 0.5, model="svm", lam=[1.0, 2.0]),
+    "alpha_pos and alpha_neg must have a finite ratio": lambda: strategies.compare(CLASSES, 0.5, 1.7e308, 0.5),
+    "model must be numeric, got lists": lambda: strategies.balanced(CLASSES, 1.0, 1.0, 1.0, model=[[1], [1, 2]]),
+    "strength must leave positive weights": lambda: strategies.adjust(CLASSES, 0.5, 3.0, "class weights", -1e8),
+    "metric must be a function of Metrics, got <": lambda: strategies.best_mixing(CLASSES, 0.5, 3.0, 0.5, metric=len),
+    "metric must be a function of confusion": lambda: MANY.best_offsets(metric=len),
+    "the value of metric must be numeric": lambda: MANY.best_offsets(metric=lambda confusions, phi: "high"),
+    "g must be a function of a score and a label": lambda: METRICS.test_loss(len, 0.1),
+    "weights must be numeric, got lists": lambda: rbal.solve_multinomial(PARTED, [1.0, 1.0], weights=[[1], [1, 2]]),
+    "kappa_neg must be >=": lambda: rbal.LinearSVM(kappa_neg=2.0**63).fit(X, Y),
+    "the largest sample_weight must be": lambda: rbal.LinearSVM().fit(X, Y, np.full(len(Y), 1.7e308)),
+    "weight_pos must be > 0 and <=": lambda: experiments.train(
+        RNG, classes=SPINS, alpha_pos=1.0, alpha_neg=2.0, weight_pos=1.7e308
+    ),
+    "answers must be True or False": lambda: experiments.train(
+        RNG, classes=SPINS, alpha_pos=1.0, alpha_neg=2.0, answers=pd.DataFrame({"a": [1.0]})
+    ),
+    "sat must be one of": lambda: experiments.train(
+        RNG, classes=SPINS, alpha_pos=1.0, alpha_neg=2.0, sat=pd.Series([1.0, 2.0])
+    ),
+    "X must be numeric: could not convert": lambda: (
+        rbal.RBM(2, n_epochs=1, progress=False).fit(BITS).score_samples(pd.DataFrame(BITS).astype(str) + "x")
+    ),
+    r"numbers of samples: \[32, 31\]": lambda: rbal.RBMSMOTE(
+        rbm=rbal.RBM(n_hidden=2, n_epochs=1, progress=False)
+    ).fit_resample(BITS, Y[:31]),
+    "kappa must be finite, got an integer": lambda: rbal.plotting.margin_color(10**400),
+    "states must be written in the letters": lambda: lattice.p_int("\x00", np.zeros((144, 1, 2), int)),
+    "cov must be numeric": lambda: synthetic.ising(m=0.3, delta=1.0, L=8, cov=csr_array(X)),
+    "keep must be a list": lambda: rbal.advise(X, Y, C=1.0, keep=np.datetime64("2020-01-01")),
+    "C must be numeric, got lists": lambda: rbal.advise(X, Y, C=[[1], [1, 2]]),
 }
 
 
