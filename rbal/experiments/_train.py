@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .._support.validation import LARGEST, flag, number, one_of, positive_int, room
+from .._support.validation import LARGEST, flag, instance, number, one_of, positive_int, room
 from ..learners import LinearSVM, SphericalPerceptron
 from ..metrics import evaluate
 
@@ -61,6 +61,7 @@ def train(
             f"classes must be Classes or Images of rbal.datasets, got {type(classes).__name__}, which has no "
             + " and no ".join(missing)
         )
+    instance("rng", rng, np.random.Generator)
     kappa, answers = number("kappa", kappa, 0.0), flag("answers", answers)
     one_of("model", model, ("perceptron", "svm")), one_of("sat", sat, ("largest_margin", "typical"))
     n_test = room("n_test", n_test, positive_int("n_test", n_test) * classes.moments.L)

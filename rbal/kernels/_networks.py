@@ -10,7 +10,7 @@ are the arc-cosine kernels of order 0 (steps) and 1 (rectified units) of unit ve
 
 import numpy as np
 
-from .._support.validation import number, one_of, positive_int, real_array, squarable
+from .._support.validation import LARGEST, number, one_of, positive_int, real_array, squarable
 
 DEEPEST = 5  # hidden layers
 
@@ -65,7 +65,11 @@ def ntk(X, Y, depth=1, bias=0.0):
 
 def _inputs(X, Y, bias):
     """Return covariance (n, m) and variances (n,), (m,) of the first pre-activations, and the bias."""
-    X, Y, bias = squarable("X", real_array("X", X, 2)), squarable("Y", real_array("Y", Y, 2)), number("bias", bias, 0.0)
+    X, Y, bias = (
+        squarable("X", real_array("X", X, 2)),
+        squarable("Y", real_array("Y", Y, 2)),
+        number("bias", bias, 0.0, LARGEST),
+    )
     D = X.shape[1]
     if Y.shape[1] != D or not D:
         raise ValueError(f"Y must have the columns of X, one at least, got {Y.shape[1]} and {D}")

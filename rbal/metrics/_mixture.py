@@ -52,6 +52,10 @@ class MixtureMetrics(MixtureLaw, Metrics):
             raise ValueError(f"mean, q and shares must have one entry for each of the {K} signs, got {self.mean.shape}")
         if set(self.signs) != {1.0, -1.0}:
             raise ValueError(f"signs must be +1 and -1, at least one each, got {self.signs}")
+        for label in (1.0, -1.0):
+            total = self.shares[self.signs == label].sum()
+            if abs(total - 1.0) > 1e-6:
+                raise ValueError(f"shares must add up to 1 in each class, got {total:g} for the sign {label:+g}")
         pos, neg = (self._mean_of(label, self.mean) for label in (1, -1))
         self.r, self.b = pos - neg, -0.5 * (pos + neg)
 

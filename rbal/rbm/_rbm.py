@@ -9,7 +9,7 @@ from tqdm.auto import trange
 
 from .._support.documented import Documented
 from .._support.frames import checked_rows, distinctly_named
-from .._support.validation import flag, number, one_of, positive_int, seeded, states, unmasked
+from .._support.validation import flag, number, one_of, positive_int, room, seeded, states, unmasked
 from . import _training
 from ._layers import HIDDEN, visible_layer
 from ._learned import Learned
@@ -295,6 +295,7 @@ class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """
         machine = self._machine()
         n, steps = positive_int("n", n), positive_int("steps", steps)
+        room("n", n, n * self.n_features_in_)
         visible, rng = machine.visible, seeded("random_state", random_state)
         first = visible.decode(self._training.visible_chains) if init is None else self._states(init)
         pieces = [np.arange(i, min(i + CHAINS_AT_ONCE, n)) % len(first) for i in range(0, n, CHAINS_AT_ONCE)]

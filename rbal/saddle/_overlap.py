@@ -109,8 +109,12 @@ def _shared(first, second, shared):
         if not all(np.array_equal(*np.broadcast_arrays(a, b)) for a, b in sizes):
             raise ValueError("shared must be given for training sets of different sizes")
         return [a for a, _ in sizes]
-    if isinstance(shared, str) or not hasattr(shared, "__len__") or len(shared) != 2:
-        raise ValueError(f"shared must be a pair, of positives and of negatives over L, got {shared!r}")
+    try:
+        shared = [*shared]
+        if len(shared) != 2:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"shared must be a pair, of positives and of negatives over L, got {shared!r}") from None
     for name, value, (a, b) in zip(names, shared, sizes, strict=True):
         value = np.asarray(in_range(f"shared ({name})", value, 0.0))
         most = np.minimum(a, b)

@@ -169,6 +169,7 @@ KERNEL = rbal.Moments.from_kernel(X @ X.T, Y)
 SPINS = synthetic.ising(m=0.3, delta=1.0, L=8)
 PARTED = rbal.Mixture.gaussian(np.eye(4), np.eye(4), [1, 1, -1, -1], [0.5, 0.5, 0.5, 0.5])
 MANY = rbal.metrics.ManyMetrics(np.eye(3), np.tile(np.eye(3), (3, 1, 1)), [0, 1, 2], [1.0, 1.0, 1.0])
+RIDGE = rbal.solve(CLASSES, 1.0, 2.0, model="svm", lam=1.0)
 RNG = np.random.default_rng(0)
 REFUSED = {
     "X must have finite products": lambda: rbal.kernels.bind("poly", X).diagonal(1e300 * X),
@@ -244,6 +245,13 @@ REFUSED = {
     "kappa must be finite, got an integer": lambda: rbal.plotting.margin_color(10**400),
     "states must be written in the letters": lambda: lattice.p_int("\x00", np.zeros((144, 1, 2), int)),
     "cov must be numeric": lambda: synthetic.ising(m=0.3, delta=1.0, L=8, cov=csr_array(X)),
+    "shares must add up to 1 in each class": lambda: rbal.metrics.MixtureMetrics(
+        [1.0, 2.0, -1.0], 1.0, [1, 1, -1], range(3)
+    ),
+    "n must leave arrays": lambda: rbal.RBM(2, n_epochs=1, progress=False).fit(BITS).sample(10**9),
+    "rng must be a Generator": lambda: experiments.train(2**63, classes=SPINS, alpha_pos=0.5, alpha_neg=2.0),
+    "bias must be >= 0 and <=": lambda: rbal.kernels.ntk(X, X, bias=1.7e308),
+    "shared must be a pair": lambda: rbal.overlap(CLASSES, RIDGE, RIDGE, shared=np.array(0.5)),
     "keep must be a list": lambda: rbal.advise(X, Y, C=1.0, keep=np.datetime64("2020-01-01")),
     "C must be numeric, got lists": lambda: rbal.advise(X, Y, C=[[1], [1, 2]]),
 }
