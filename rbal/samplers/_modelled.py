@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import validate_data
 
 from .._support.documented import Documented
-from .._support.frames import NativeFrames, as_pandas, labels_of
+from .._support.frames import NativeFrames, as_pandas, distinctly_named, labels_of
 from .._support.validation import unmasked
 from . import _columns, _likelihood
 
@@ -49,7 +49,7 @@ class ModelSampler(Documented, NativeFrames, BaseSampler):
 
     def _check_X_y(self, X, y):
         y, binarize_y = check_target_type(labels_of(unmasked("y", y)), indicate_one_vs_all=True)
-        X = _check_X(as_pandas(unmasked("X", X)))
+        X = _check_X(distinctly_named("X", as_pandas(unmasked("X", X))))
         check_consistent_length(X, y)
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         _columns.check_finite(X.toarray() if sparse.issparse(X) else X)
