@@ -128,7 +128,7 @@ def _of_class(solution, label, cluster):
     """Return the number of a cluster, when it is one of this class."""
     if not isinstance(solution, MixtureSolution):
         raise ValueError(f"cluster goes with the solution of a rbal.Mixture, got {type(solution).__name__}")
-    return one_of("cluster", cluster, np.flatnonzero(solution.mixture.signs == label).tolist())
+    return int(one_of("cluster", cluster, np.flatnonzero(solution.mixture.signs == label).tolist()))
 
 
 def _check(solution, label):

@@ -214,7 +214,7 @@ def sample_dimers(
         burn_in=burn_in,
         thin=thin,
         settled=settling_time(traces),
-        tau=autocorrelation_time(states),
+        tau=autocorrelation_time(states) if np.any(states != states[0, 0]) else np.inf,  # none has moved
     )
 
 

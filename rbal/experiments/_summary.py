@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .._support.validation import instance, real_array
+from .._support.validation import instance, n_dimensions, real_array
 from ._trials import PROVENANCE
 
 
@@ -136,7 +136,9 @@ def shared_test(values, y=None):
     """
     values = real_array("values", values, ndim=2)
     n_trials, n_test = values.shape
-    y = np.zeros(n_test) if y is None else np.asarray(y)
+    y = np.zeros(n_test) if y is None else y
+    n_dimensions("y", y)
+    y = np.asarray(y)
     if y.shape != (n_test,):
         raise ValueError(f"y must give the class of each of {n_test} test samples, got shape {y.shape}")
     classes, sizes = np.unique(y, return_counts=True)

@@ -47,12 +47,13 @@ class ManyMetrics:
         K, T = self.means.shape
         if self.overlaps.shape != (K, T, T):
             raise ValueError(f"overlaps must have shape ({K}, {T}, {T}), got {self.overlaps.shape}")
-        self.places = np.arange(K) if places is None else np.asarray(places)
+        self.places = np.arange(K) if places is None else real_array("places", places, 1)
         self.shares = np.ones(K) if shares is None else in_range("shares", real_array("shares", shares, 1), 0.0)
         if self.places.shape != (K,) or self.shares.shape != (K,):
             raise ValueError(f"places and shares must have one entry for each of the {K} clusters")
         if set(self.places.tolist()) != set(range(T)):
             raise ValueError(f"places must name every class from 0 to {T - 1}, got {sorted(set(self.places.tolist()))}")
+        self.places = self.places.astype(np.intp)
 
     @property
     def _unknown(self):

@@ -64,6 +64,9 @@ class Metric(Record):
     def __post_init__(self):
         for name in ("higher_is_better", "goal", "balanced"):
             flag(name, getattr(self, name))
+        for name in ("of_rates", "of_theory", "of_scores", "best_threshold", "unit", "priced"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise TypeError(f"{name} must be a function or None, got {type(getattr(self, name)).__name__}")
         if self.of_theory is None and self.of_rates is not None:
             object.__setattr__(self, "of_theory", partial(_of_theory, self.of_rates))
         if self.goal and self.of_rates is None and None in (self.of_theory, self.of_scores):

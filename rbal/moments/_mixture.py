@@ -14,6 +14,7 @@ from .._support.validation import (
     position,
     positive_int,
     real_array,
+    room,
     seeded,
     squarable,
     states,
@@ -321,7 +322,8 @@ class Mixture:
             raise ValueError("sample needs real features: clusters of one-hot data are not Gaussian")
         rng, signs = seeded("random_state", random_state), self.signs
         X, y = [], []
-        for sign, n in ((1.0, positive_int("n_pos", n_pos)), (-1.0, positive_int("n_neg", n_neg))):
+        for sign, name, n in ((1.0, "n_pos", n_pos), (-1.0, "n_neg", n_neg)):
+            room(name, n, positive_int(name, n) * self._centres.shape[1])
             mine = np.flatnonzero(signs == sign)
             ends = np.rint(n * np.cumsum(self.shares[mine])).astype(int)
             for c, count in zip(mine, np.diff(ends, prepend=0), strict=True):

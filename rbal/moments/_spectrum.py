@@ -54,7 +54,7 @@ class Spectrum(NamedTuple):
         -------
         Spectrum
         """
-        L, Q = positive_int("L", L), positive_int("Q", Q)
+        L, Q = positive_int("L", L, 2**53), positive_int("Q", Q, 2**53)
         values, squares = in_range("eigenvalues", eigenvalues, 0.0), in_range("delta_sq", delta_sq, 0.0)
         if np.ndim(values) != 1 or np.shape(values) != np.shape(squares) or np.any(np.diff(values) < 0.0):
             shapes = f"{np.shape(values)} and {np.shape(squares)}"

@@ -53,7 +53,9 @@ def margin_color(kappa):
     kappa = number("kappa", kappa, -np.inf)
     if kappa <= 0:
         return _MARGINS[0.0]
-    return _MARGINS[min((known for known in _MARGINS if known > 0), key=lambda known: abs(np.log(kappa / known)))]
+    return _MARGINS[
+        min((known for known in _MARGINS if known > 0), key=lambda known: abs(np.log(kappa) - np.log(known)))
+    ]
 
 
 def dots(ax, x, trials, **kwargs):

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from .._support.documented import Documented
-from .._support.frames import NativeFrames, as_pandas, labels_of
+from .._support.frames import NativeFrames, as_pandas, distinctly_named, labels_of
 from .._support.validation import unmasked
 from ._sizes import STRATEGIES, sizes_after
 
@@ -103,7 +103,7 @@ class RandomMixSampler(Documented, NativeFrames, BaseSampler):
 
     def _check_X_y(self, X, y):
         y, binarize_y = check_target_type(labels_of(unmasked("y", y)), indicate_one_vs_all=True)
-        X = _check_X(as_pandas(unmasked("X", X)))
+        X = _check_X(distinctly_named("X", as_pandas(unmasked("X", X))))
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         return X, y, binarize_y
 

@@ -64,14 +64,17 @@ def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=N
             number(name, value, 0.0)  # an array would be many problems, and the table has one
     score, sign = scored(metric, phi)
     label = metric if isinstance(metric, str) else getattr(metric, "name", getattr(metric, "__name__", "metric"))
-    rows = {}
+    rows, known = {}, {}
     for threshold, moved in (("trained", False), ("moved", True)):
         see = _centred if moved else _as_trained
         best = best_mixing(moments, pos, neg, kappa, metric=lambda m, see=see: sign * score(see(m)), **options)
         for name, remedy in REMEDIES.items():
-            n_pos, n_neg, weight_pos, weight_neg = map(float, remedy.design(pos, neg, float(best.c)))
-            sol = solve(moments, n_pos, n_neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
-            m = see(sol.metrics)
+            design = n_pos, n_neg, weight_pos, weight_neg = (*map(float, remedy.design(pos, neg, float(best.c))),)
+            if design not in known:
+                known[design] = solve(
+                    moments, n_pos, n_neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options
+                )
+            m = see(known[design].metrics)
             rows[name, threshold] = {
                 "n_pos": n_pos, "n_neg": n_neg, "weight_pos": weight_pos, "weight_neg": weight_neg,
                 "q": np.mean(m.q), "r": m.r, "b": m.b,

@@ -208,6 +208,8 @@ def scored(metric, phi_pos):
 def _highest(height, shape):
     """Return the t in [0, 1] of the highest point (shape), and the heights on the grid (*shape, GRID)."""
     grid = np.linspace(0.0, 1.0, GRID)
+    if np.isneginf([height(np.full(shape, t)) for t in (0.0, 0.5, 1.0)]).all():  # nothing converges, and that slowly
+        return np.zeros(shape), np.full((*shape, GRID), -np.inf)
     heights = np.stack([height(np.full(shape, t)) for t in grid], axis=-1)
     best = np.argmax(heights, axis=-1)
     a, b = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, GRID - 1)]
@@ -233,6 +235,8 @@ def _end(height, heights, t, enough, side):
     found = below.any(axis=-1)
     bad = grid[np.where(found, np.argmax(below, axis=-1), GRID - 1)]
     good = np.where(found, side * np.maximum(side * (bad - side / (GRID - 1)), side * t), bad)
+    if not found.any():
+        return good
     for _ in range(STEPS):
         middle = 0.5 * (good + bad)
         fine = height(middle) >= enough

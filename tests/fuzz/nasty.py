@@ -76,19 +76,19 @@ LARGE = {"1e6", "1e16", "1e300", "1.7e308", "10**9", "2**63", "10**400", "np.uin
 JOBS = ("None", "1", "0", "1.5", "'abc'", "[]", "-10**9", "True")  # more of them start processes
 
 
-def nasty(name):
+def nasty(name, effort=EFFORT):
     """Nasty values for an argument of this name."""
     if name in PATH:
         return st.sampled_from(PATHS)
     if name == "n_jobs":
         return st.sampled_from(JOBS)
-    usual = st.sampled_from([n for n in NUMBERS if not (name in EFFORT and n in LARGE)]) | st.sampled_from(THINGS)
+    usual = st.sampled_from([n for n in NUMBERS if not (name in effort and n in LARGE)]) | st.sampled_from(THINGS)
     if name in MATRIX:
         return st.sampled_from(MATRICES) | st.sampled_from(MATRICES) | usual
     if name in LABEL:
         return st.sampled_from(LABELS) | st.sampled_from(LABELS) | usual
     exponents = st.builds("{}1e{}".format, st.sampled_from(["", "-"]), st.integers(-30, 30))
-    return usual | st.floats(-5, 5).map(repr) | (exponents if name not in EFFORT else st.nothing())
+    return usual | st.floats(-5, 5).map(repr) | (exponents if name not in effort else st.nothing())
 
 
 # ---- calls
@@ -108,6 +108,7 @@ class Case:
     errors: tuple = (ValueError, TypeError)
     nan: bool = False  # NaN is an answer
     fixed: tuple = ()  # arguments that take no nasty values
+    effort: tuple = ()  # arguments that set how much work is to be done, beside those of EFFORT
 
     def function(self):
         return eval(self.target, GLOBALS, Objects())
@@ -135,7 +136,7 @@ def _calls(draw, case):
     if open_to := sorted(set(case.arguments) - set(case.fixed)):
         hit = st.lists(st.sampled_from(open_to), min_size=0, max_size=2, unique=True)
         for name in draw(hit):
-            chosen[name] = draw(nasty(name))
+            chosen[name] = draw(nasty(name, EFFORT | set(case.effort)))
     return Call(case, chosen)
 
 

@@ -252,6 +252,17 @@ REFUSED = {
     "rng must be a Generator": lambda: experiments.train(2**63, classes=SPINS, alpha_pos=0.5, alpha_neg=2.0),
     "bias must be >= 0 and <=": lambda: rbal.kernels.ntk(X, X, bias=1.7e308),
     "shared must be a pair": lambda: rbal.overlap(CLASSES, RIDGE, RIDGE, shared=np.array(0.5)),
+    "y must be numeric, got lists": lambda: experiments.shared_test(np.ones((3, 2)), [[1], [1, 2]]),
+    "n_pos must leave arrays of": lambda: PARTED.sample(10**400, 1),
+    "L must be at most": lambda: rbal.moments.Spectrum.of(np.ones(5), np.ones(5), L=10**400, Q=1),
+    "places must be numeric, got lists": lambda: rbal.metrics.ManyMetrics(
+        np.eye(3), np.tile(np.eye(3), (3, 1, 1)), [[1], [1, 2]]
+    ),
+    "of_theory must be a function or None": lambda: rbal.metrics.Metric("mine", "M", "m", of_theory=np.ones(3)),
+    "goal must be True or False": lambda: rbal.metrics.Metric("mine", "M", "m", goal=np.array([])),
+    "X must have columns of different": lambda: rbal.RandomMixSampler().fit_resample(
+        pd.DataFrame(X, columns=[*"aabcd"]), Y
+    ),
     "keep must be a list": lambda: rbal.advise(X, Y, C=1.0, keep=np.datetime64("2020-01-01")),
     "C must be numeric, got lists": lambda: rbal.advise(X, Y, C=[[1], [1, 2]]),
 }
@@ -273,7 +284,15 @@ def test_a_number_is_no_option_of_a_file(tmp_path, name):
         rbal.advice.read_table(path, "y", **{name: -1.5})
 
 
+def test_nothing_that_converges_is_told_soon():
+    """Where no solution converges, as of a hinge loss under so large a ridge, few are tried."""
+    with pytest.warns(rbal.ConvergenceWarning, match="not converge"):
+        table = strategies.compare(PARTED, 0.5, 3.0, model="svm", lam=1e27)
+    assert np.isnan(table.loc[[("undersampling", "trained"), ("best mix", "trained")], "ba"]).all()
+
+
 def test_far_out_nothing_overflows():
+    assert rbal.plotting.margin_color(5e-324) == rbal.plotting.margin_color(0.3)
     assert rbal.Metrics(1.0, 0.4, 0.0).ppv(0.3, 1.7e308) == 1.0
     assert rbal.metrics.MixtureMetrics([1.0, -1.0], 1.7e308, [1, -1], [1.0, 1.0]).auc() == pytest.approx(0.5)
     np.testing.assert_allclose(MANY.auc([0.0, 1.0, 2.0]), MANY.auc([1.0, 1.0, 2.0]))
