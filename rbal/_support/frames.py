@@ -38,17 +38,17 @@ def distinctly_named(name, X):
     return X
 
 
-def checked_rows(estimator, *rows, **options):
-    """Check rows, and labels if there are any, by scikit-learn's ``validate_data``; errors about cells name X."""
+def checked_rows(estimator, *rows, name="X", **options):
+    """Check rows, and labels if there are any, by scikit-learn's ``validate_data``; errors about cells name them."""
     from sklearn.utils.validation import validate_data
 
     try:
         return validate_data(estimator, *rows, **options)
     except OverflowError:
-        raise ValueError("X must hold numbers up to 1e308, got a larger integer") from None
+        raise ValueError(f"{name} must hold numbers up to 1e308, got a larger integer") from None
     except ValueError as error:
         if str(error).startswith("could not convert"):
-            raise ValueError(f"X must be numeric: {error}") from None
+            raise ValueError(f"{name} must be numeric: {error}") from None
         raise
 
 

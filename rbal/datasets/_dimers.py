@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from .._support.validation import instance, number, positive_int, real_array, seeded
+from .._support.validation import flag, instance, number, positive_int, real_array, seeded
 from . import _fold
 from ._chains import DimerSample, autocorrelation_time, run_chains, settling_time
 from ._proteins import Structures, compact, default_energy, encode, position, residues
@@ -197,7 +197,7 @@ def sample_dimers(
         bool((exchange != np.arange(len(E))).any()),
     )
     rngs = seeded("rng", rng).spawn(n_chains)
-    lengths = n_samples // n_chains, burn_in, thin
+    lengths, progress = (n_samples // n_chains, burn_in, thin), flag("progress", progress)
     states, traces = run_chains(rngs, structures._tables, target, *lengths, n_jobs=n_jobs, progress=progress)
     unfolded = traces[:, burn_in - 1, 2:4].min()
     with np.errstate(divide="ignore"):  # 0 asks for nothing

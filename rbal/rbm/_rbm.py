@@ -188,12 +188,12 @@ class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         tags.input_tags.categorical = tags.input_tags.positive_only = True  # states 0 … n_states-1, not real numbers
         return tags
 
-    def _states(self, X, reset=False):
+    def _states(self, X, reset=False, name="X"):
         Q = positive_int("n_states", self.n_states)
         if Q < 2:
             raise ValueError(f"n_states must be at least 2, got {Q}")
-        X = checked_rows(self, distinctly_named("X", unmasked("X", X)), dtype="numeric", reset=reset)
-        X = states("X", X, Q, np.int8 if Q <= 128 else np.int32)
+        X = checked_rows(self, distinctly_named(name, unmasked(name, X)), name=name, dtype="numeric", reset=reset)
+        X = states(name, X, Q, np.int8 if Q <= 128 else np.int32)
         return np.require(X, requirements="CW")  # numba compiles anew for any other layout
 
     def _start(self, X):
@@ -297,7 +297,7 @@ class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n, steps = positive_int("n", n), positive_int("steps", steps)
         room("n", n, n * self.n_features_in_)
         visible, rng = machine.visible, seeded("random_state", random_state)
-        first = visible.decode(self._training.visible_chains) if init is None else self._states(init)
+        first = visible.decode(self._training.visible_chains) if init is None else self._states(init, name="init")
         pieces = [np.arange(i, min(i + CHAINS_AT_ONCE, n)) % len(first) for i in range(0, n, CHAINS_AT_ONCE)]
 
         def run(rows, own):
