@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from ._support.documented import Documented
-from ._support.validation import number, real_array
+from ._support.validation import number, real_array, squarable
 from .learners import LinearSVM
 from .metrics import Link
 from .moments._estimate import Fitter, from_covariances, from_rows
@@ -135,6 +135,7 @@ class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         last, features, rows = _unrolled(self.estimator_, X)
+        squarable("X", features)
         pulls = np.bincount(rows, minlength=len(y)) if sample_weight is None else sample_weight
         self.solution_ = _predicted(last, features, y, pulls)
         if not self.solution_.converged:
@@ -315,7 +316,7 @@ def _two_labels(y):
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     if (kind := type_of_target(y, input_name="y")) != "binary":
-        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}: y holds others")
     if len(np.unique(y)) < 2:
         raise ValueError("y must hold two classes, got 1 class")
     return y

@@ -43,7 +43,7 @@ def checked_rows(estimator, *rows, name="X", **options):
     from sklearn.utils.validation import validate_data
 
     try:
-        return validate_data(estimator, *rows, **options)
+        return validate_data(estimator, distinctly_named(name, rows[0]), *rows[1:], **options)
     except OverflowError:
         raise ValueError(f"{name} must hold numbers up to 1e308, got a larger integer") from None
     except ValueError as error:

@@ -133,6 +133,10 @@ def unmasked(name, value):
 def squarable(name, X, columns=None):
     """Return X (n, L), when no number in it is so large that variances overflow."""
     sizes = np.abs(X).max(axis=0, initial=0.0)
+    if 0.0 < sizes.max(initial=0.0) < 1.0 / LARGEST:
+        raise ValueError(
+            f"{name} must hold numbers of size >= {1.0 / LARGEST:g}, got none above {sizes.max():g}: scale it"
+        )
     if (bad := np.flatnonzero(sizes > LARGEST)).size:
         column = int(bad[0]) if columns is None else columns[bad[0]]
         raise ValueError(
@@ -159,7 +163,8 @@ def positive_int(name, value, most=math.inf):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
     if value > most:
-        raise ValueError(f"{name} must be at most {most:,}, got {value:,}")
+        got = f"{value:,}" if value < 10**18 else f"one of {len(str(value))} digits"
+        raise ValueError(f"{name} must be at most {most:,}, got {got}")
     return int(value)
 
 
@@ -207,6 +212,8 @@ def _first(array, bad):
 
 def states(name, X, Q, dtype=np.intp):
     """Return X as integers, when they are states 0 … Q-1."""
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold states 0 … {Q - 1} (n_states={Q}), got the type {X.dtype}")
     whole = X.dtype.kind in "biu" or np.array_equal(X, np.floor(X))
     if X.size and not (whole and X.min() >= 0 and X.max() < Q):
         bad = (X != np.floor(X)) | (X < 0) | (X >= Q)

@@ -186,13 +186,14 @@ def sample_dimers(
     natives = np.array([position("first", first, structures), position("second", second, structures)])
     docks = dimer_contacts(*structures.walks[natives])
     exchange = _involution(swap, len(E))
+    p_min = number("p_min", p_min, 0.0, 1.0)
     target = _fold.Target(
         np.exp(-E),
         natives,
         docks,
         _fold.interface(docks, structures.walks.shape[1]),
         number("chi", chi, 0.0),
-        number("p_min", p_min, 0.0, 1.0),
+        p_min,
         exchange,
         bool((exchange != np.arange(len(E))).any()),
     )

@@ -29,7 +29,7 @@ def two_classes(name, value, names):
 
     ``names`` are those of all classes, in the order of their numbers.
     """
-    if isinstance(value, str) or not isinstance(value, Iterable) or len(value := list(value)) != 2:
+    if isinstance(value, str) or not _iterable(value) or len(value := list(value)) != 2:
         raise ValueError(f"{name} must be a pair (positive, negative), got {value!r}")
     pos, neg = (_numbers(name, part, names) for part in value)
     if {*pos} & {*neg}:
@@ -37,8 +37,13 @@ def two_classes(name, value, names):
     return pos, neg, tuple(", ".join(names[number] for number in part) for part in (pos, neg))
 
 
+def _iterable(value):
+    """Return whether a value has entries: an array without dimensions has none."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0
+
+
 def _numbers(name, value, names):
-    parts = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
+    parts = list(value) if _iterable(value) and not isinstance(value, str) else [value]
     if not parts:
         raise ValueError(f"{name} must be two sets that are not empty")
     known = {**dict(enumerate(names)), **{label: number for number, label in enumerate(names)}}

@@ -15,7 +15,7 @@ from scipy.linalg import helmert
 from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 
-from .._support.validation import flag, in_range, number, positive_int, real_array, room
+from .._support.validation import LARGEST, flag, in_range, number, positive_int, real_array, room
 from ..moments import Moments
 from ._classes import Classes, class_means, generator
 from ._gibbs import PottsFit, boltzmann_learning, checked_chains, checked_couplings, draw, model_moments
@@ -286,7 +286,7 @@ def random_gaussian(rng, L=100, ratio=2.0, scale=1.0):
     ratio = number("ratio", ratio, 0.0, open_low=True)
     room("L", L, L * L), room("ratio", ratio, ratio * L * L)
     n = max(1, round(ratio * L))
-    scale = number("scale", scale, 0.0)
+    scale = number("scale", scale, 0.0, LARGEST)
     noise = rng.normal(size=(L, n))
     half = scale * rng.normal(size=L) / (2.0 * np.sqrt(L))
     return gaussian(half, -half, noise @ noise.T / n)

@@ -85,7 +85,10 @@ def pivot(table, output, by, **cell):
     if missing := [name for name in (output, by, *cell) if name not in table]:
         raise ValueError(f"table must have the column {missing[0]!r}")
     for name, value in cell.items():
-        table = table[table[name] == _scalar(name, value)]
+        try:
+            table = table[table[name] == _scalar(name, value)]
+        except OverflowError:
+            raise ValueError(f"{name} must be one value of the grid, got an integer beyond 1e308") from None
     if (
         table.empty
         or len(table) != table.trial.nunique() * table[by].nunique()

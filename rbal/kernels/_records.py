@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.records import enter
-from .._support.validation import in_range, number, one_of, positive_int, real_array, squarable
+from .._support.validation import given_function, in_range, number, one_of, positive_int, real_array, squarable
 from ._networks import DEEPEST, arc_cosine, ntk
 
 SEEN = 1000  # rows whose distances give a median
@@ -67,8 +67,9 @@ class BoundKernel:
         Y = X if Y is None else real_array("Y", Y, 2)
         if X.shape[1] != Y.shape[1]:
             raise ValueError(f"Y must have the {X.shape[1]} columns of X, got {Y.shape[1]}")
+        of = given_function("kernel", partial(self.kernel.of, **self.parameters), "rows X and Y")
         with np.errstate(over="ignore", invalid="ignore"):
-            K = np.asarray(self.kernel.of(X, Y, **self.parameters), float)
+            K = np.asarray(of(X, Y))
         if not np.isfinite(K).all():
             raise ValueError(f"X must have finite products by the kernel {self.kernel.name!r}: scale its columns")
         if K.shape != (len(X), len(Y)):

@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .._support import parallel
 from .._support.documented import Documented
-from .._support.frames import checked_rows, distinctly_named
+from .._support.frames import checked_rows
 from .._support.validation import (
     LARGEST,
     flag,
@@ -29,6 +29,7 @@ from ._measured import OrderParameters, common_margin, distinct
 from ._perceptron import Problem
 
 SMALLEST_RIDGE = 1e-50
+FAR = 1e4  # from the origin, in units of the largest deviation of a feature: beyond, optimisers lose digits
 IN_TURN = ("hinge", "squared_hinge")  # losses whose solvers visit one row after the other
 
 
@@ -69,8 +70,9 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
             return self._encode(X, small), signs, np.ones(len(X))
         sample_weight = real_array("sample_weight", sample_weight, (0, 1), finite=False)
         weight = _check_sample_weight(sample_weight[()], X, dtype=float, ensure_non_negative=True)
-        number("the largest sample_weight", weight.max(), 0.0, LARGEST)  # sums of them are finite
         used = weight > 0.0
+        for name, edge in (("largest", weight.max()), ("smallest positive", weight[used].min(initial=1.0))):
+            number(f"the {name} sample_weight", edge, 1.0 / LARGEST, LARGEST)  # sums of squares are numbers
         if len(np.unique(signs[used])) < 2:
             raise ValueError("sample_weight must leave samples of both classes")
         return self._encode(X[used], small), signs[used], weight[used]
@@ -84,7 +86,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
         if _plain(X, 2) and _plain(y, 1) and y.dtype.kind != "f" and len(X) == len(y) and X.size:
             X = X.astype(float, copy=False)
             with np.errstate(over="ignore", invalid="ignore"):
-                small = np.vdot(X, X) < LARGEST**2
+                small = LARGEST**-2 < np.vdot(X, X) < LARGEST**2
             if small:
                 self.n_features_in_ = X.shape[1]
                 vars(self).pop("feature_names_in_", None)
@@ -116,7 +118,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
         (n,) array
         """
         check_is_fitted(self)
-        X = checked_rows(self, distinctly_named("X", unmasked("X", X)), dtype=float, reset=False)
+        X = checked_rows(self, unmasked("X", X), dtype=float, reset=False)
         L = X.shape[1]
         if self.n_states is None:
             return X @ self.J_ / np.sqrt(L) - self.b_
@@ -358,6 +360,7 @@ class LinearSVM(_LinearClassifier):
         kappa, moved, lam_of_one = self._margin(loss, lam)
         if not lam_of_one >= SMALLEST_RIDGE * max(1.0, weight.max()):  # liblinear would search a line for ever
             raise ValueError(f"lam must be >= {SMALLEST_RIDGE:g}, in units of the largest sample weight, got {lam:g}")
+        features, origin = _near_the_origin(features) if self.fit_bias else (features, None)
         rows = distinct(features, signs, weight) if self.loss in IN_TURN else (features, signs, weight)
         if self.loss == "hinge" and not self.fit_bias:
             # libsvm always fits a bias, which vanishes if every sample is mirrored, at half the weight
@@ -373,7 +376,7 @@ class LinearSVM(_LinearClassifier):
         b = -scale * float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
         u = signs * (features @ J - b)
         self.objective_ = float(weight @ loss.value(u, kappa) + 0.5 * lam * J @ J)
-        self.b_ = b + moved
+        self.b_ = b + moved + (0.0 if origin is None else float(origin @ J))
         self.J_ = self._decode(J)
 
     def _margin(self, loss, lam):
@@ -393,3 +396,13 @@ class LinearSVM(_LinearClassifier):
         if degree and kappa == 0.0:
             raise ValueError("kappa, or its mean with kappa_neg, must be > 0, got 0")
         return kappa, moved, lam * (kappa / loss.margin) ** (2 - degree) if degree else lam
+
+
+def _near_the_origin(features):
+    """Return features (n, D) without their mean (D,), which a free bias takes up, and the mean, if that is far away.
+
+    Nearer to the origin they are returned untouched, with None.
+    """
+    mean, spread = features.mean(axis=0), features.std(axis=0)
+    far = np.abs(mean).max() > FAR * spread.max() > 0.0
+    return (features - mean, mean) if far else (features, None)

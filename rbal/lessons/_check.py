@@ -38,7 +38,10 @@ def check(name, answer):
 def _same(answer, expected, tolerance):
     """Whether two answers agree: numbers within the tolerance, all else exactly, whatever the kind of container."""
     if isinstance(expected, float):
-        return _is_number(answer) and abs(answer) < 1e300 and abs(float(answer) - expected) <= tolerance
+        try:
+            return _is_number(answer) and abs(float(answer) - expected) <= tolerance
+        except (OverflowError, TypeError):  # beyond all numbers, or complex
+            return False
     if isinstance(expected, (list, tuple)):
         return isinstance(answer, (list, tuple, np.ndarray)) and list(answer) == list(expected)
     if isinstance(expected, set):

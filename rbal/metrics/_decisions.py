@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import in_range, number, positive_int, real_array
+from .._support.validation import broadcast, in_range, number, positive_int, real_array
 from ._records import two_prices
 
 MOST = 2**53  # held-out samples: a double counts no further
@@ -85,10 +85,13 @@ class Decisions:
             error = self._chernoff(at, phi, (miss, alarm), sizes)[0]
         elif recall is not None:
             rate = in_range("recall", recall, 0.0, 1.0)
+            broadcast(recall=rate, phi_pos=phi, **self._sizes)
             at = self._lowest(lambda cut: rate - self.tpr(cut))
             error = np.sqrt(rate * (1.0 - rate) / sizes[0]) / _or_nan(self.density(at, +1))
         else:
-            at = self._with_precision(in_range("precision", precision, 0.0, 1.0), phi)
+            wanted = in_range("precision", precision, 0.0, 1.0)
+            broadcast(precision=wanted, phi_pos=phi, **self._sizes)
+            at = self._with_precision(wanted, phi)
             error = np.sqrt(self._noise(at, sizes)) / _or_nan(np.abs(self._rise(at)))
         tpr, ppv = self.tpr(at), self.ppv(phi, at)
         slopes = self.density(at, +1), ppv * (1.0 - ppv) * np.abs(self._rise(at))

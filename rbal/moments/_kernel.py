@@ -8,6 +8,7 @@ them is linear. Resolvents of their covariance and of their shift follow from sc
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import brentq
 
 from .._support.validation import MOST_DRAWS, n_dimensions, number, one_of, positive_int, real_array, seeded, unmasked
@@ -320,7 +321,7 @@ def labelled(y, n, positive=None):
         raise ValueError(f"y must hold two classes, got {len(labels)}")
     if positive is None:
         positive = labels[0] if counts[0] < counts[1] else labels[1]  # of equal classes, the larger label
-    elif n_dimensions("positive", positive) or positive not in labels:
+    elif n_dimensions("positive", positive) or pd.isna(positive) or positive not in labels:
         raise ValueError(f"positive must be one of the labels {labels[0]!r} and {labels[1]!r}, got {positive!r}")
     if counts.min() < FEWEST:
         raise ValueError(f"y must have at least {FEWEST} rows of each class, got {counts.min()}")

@@ -64,6 +64,8 @@ class Moments:
             raise ValueError(f"m, delta, cov and L must agree on one number of spins, got {sorted(sizes) or 'none'}")
         L = sizes.pop()
         m, delta = _vector("m", m, L), _vector("delta", delta, L)
+        if cov is None and np.all(np.abs(m) == 1.0):
+            raise ValueError("m must leave a spin that varies, got -1 or 1 for all of them")
         cov = 1.0 - m**2 if cov is None else _covariance("cov", cov, L)
         return cls(L=L, Q=1, M=m, delta=delta, shift=delta, covariance=cov)
 
@@ -296,7 +298,8 @@ class Moments:
         0.70
         0.11
         """
-        n_pos, n_neg, band = positive_int("n_pos", n_pos), positive_int("n_neg", n_neg), positive_int("band", band)
+        n_pos, n_neg = (positive_int(n, v, 2**53) for n, v in (("n_pos", n_pos), ("n_neg", n_neg)))
+        band = positive_int("band", band)
         values, shift, back = self._directions()
         order = np.argsort(values, kind="stable")
         order = order[values[order] > 10 * values.size * np.finfo(float).eps * values.max()]

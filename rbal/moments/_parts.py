@@ -12,7 +12,10 @@ from ._shrinkage import shrunk
 
 def labels_of(name, value, n, of):
     """Return labels (n,), none of them missing."""
+    n_dimensions(name, value)
     labels = np.asarray(unmasked(name, value))
+    if labels.dtype.kind in "mM":
+        raise TypeError(f"{name} must be numbers or words, got the type {labels.dtype}")
     if labels.shape != (n,):
         raise ValueError(f"{name} must have one entry for each of the {n} {of}, got shape {labels.shape}")
     if labels.dtype == object:

@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import trange
 
 from .._support.documented import Documented
-from .._support.frames import checked_rows, distinctly_named
-from .._support.validation import flag, number, one_of, positive_int, room, seeded, states, unmasked
+from .._support.frames import checked_rows
+from .._support.validation import flag, number, one_hot_room, one_of, positive_int, room, seeded, states, unmasked
 from . import _training
 from ._layers import HIDDEN, visible_layer
 from ._learned import Learned
@@ -190,9 +190,8 @@ class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _states(self, X, reset=False, name="X"):
         Q = positive_int("n_states", self.n_states)
-        if Q < 2:
-            raise ValueError(f"n_states must be at least 2, got {Q}")
-        X = checked_rows(self, distinctly_named(name, unmasked(name, X)), name=name, dtype="numeric", reset=reset)
+        X = checked_rows(self, unmasked(name, X), name=name, dtype="numeric", reset=reset)
+        one_hot_room("n_states", 1, X.shape[1], Q)
         X = states(name, X, Q, np.int8 if Q <= 128 else np.int32)
         return np.require(X, requirements="CW")  # numba compiles anew for any other layout
 
@@ -204,7 +203,7 @@ class RBM(Documented, Learned, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _epoch(self, X):
         done = self.n_epochs_
-        rate = RATES[self.hidden] if self.learning_rate is None else self.learning_rate
+        rate = RATES[self.hidden] if self.learning_rate is None else float(self.learning_rate)
         rate *= max(SLOWEST, min(1.0, 2.0 * (1.0 - done / self.n_epochs)))
         self._publish(_training.epoch(self._training, X, self.batch_size, self.n_gibbs, rate, self.l2))
         if self.ais_every is not None and (done + 1) % self.ais_every == 0:

@@ -150,7 +150,7 @@ def solve_ovr(
     alphas = checked_alphas(alphas, a_mixture(mixture))
     T = alphas.size
     law, lam, fit_bias = record_of(loss), number("lam", lam, 0.0, open_low=True), flag("fit_bias", fit_bias)
-    kappa = number("kappa", law.margin if kappa is None else kappa, 0.0, open_low=law.margin > 0.0)
+    kappa = number("kappa", law.margin if kappa is None else kappa, 0.0, 1e100, open_low=law.margin > 0.0)
     weights = _weights(weights, alphas)
     tol, max_iter = number("tol", tol, 1e-14), positive_int("max_iter", max_iter)
     max_iter = min(max_iter, 40) if law.widest < math.inf else max_iter

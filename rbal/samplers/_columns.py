@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from .._support.frames import factorized
+from .._support.validation import one_hot_room
 
 MOST_STATES = 256  # more categories than this are names or dates, of which no model of states makes sense
 
@@ -107,6 +108,7 @@ def check_finite(X):
 
 def _given(X, n_states):
     values = np.asarray(X)
+    one_hot_room("n_states", 1, values.shape[1], int(n_states))
     if values.dtype.kind not in "biuf":
         raise ValueError(f"X must hold numbers 0 … {n_states - 1} (n_states={n_states}), got dtype {values.dtype}")
     bad = (values < 0) | (values >= n_states)

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from .._support.validation import real_array
 from . import _likelihood
 from ._modelled import ClassReport, ModelSampler, generator
 from ._sizes import STRATEGIES, sizes_after
@@ -230,7 +231,7 @@ class LikelihoodInformedSampler(ModelSampler):
 
 
 def _check_range(name, value):
-    value = np.asarray(value, float)
+    value = real_array(name, value, finite=False)
     if value.shape != (2,) or not 0.0 <= value[0] <= value[1] <= 1.0:
         raise ValueError(f"{name} must be two quantiles, 0 <= low <= high <= 1, got {value.tolist()}")
 

@@ -17,6 +17,7 @@ from .._support.documented import Documented
 from .._support.frames import NativeFrames, as_pandas, distinctly_named, labels_of
 from .._support.validation import unmasked
 from . import _columns, _likelihood
+from ._sizes import by_function
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class ModelSampler(Documented, NativeFrames, BaseSampler):
         check_consistent_length(X, y)
         validate_data(self, X=X, y=y, reset=True, skip_check_array=True)
         _columns.check_finite(X.toarray() if sparse.issparse(X) else X)
+        if callable(self.sampling_strategy):
+            by_function(self.sampling_strategy, y)
         return X, y, binarize_y
 
     def _resample(self, X, y, rng):

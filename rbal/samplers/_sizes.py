@@ -17,6 +17,16 @@ STRATEGIES = [
 ]
 
 
+def by_function(strategy, y):
+    """Return what a user's function of the labels says, when it is a size for each class."""
+    try:
+        return dict(strategy(y))
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
+        raise TypeError(
+            f"sampling_strategy must be a function from y to a dict of sizes, got {strategy!r}: {error}"
+        ) from error
+
+
 def sizes_after(y, strategy, mixing):
     """Return the number of samples after resampling, by class, in the order of the labels.
 
@@ -33,7 +43,7 @@ def sizes_after(y, strategy, mixing):
     """
     counts = dict(sorted(Counter(y.tolist()).items()))
     small, large = min(counts.values()), max(counts.values())
-    strategy = strategy(y) if callable(strategy) else strategy
+    strategy = by_function(strategy, y) if callable(strategy) else strategy
     if isinstance(strategy, Mapping):
         return {**counts, **_checked(strategy, counts)}
     if isinstance(strategy, str):

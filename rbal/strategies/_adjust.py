@@ -171,7 +171,10 @@ def adjust(moments, alpha_pos, alpha_neg, adjustment, strength=1.0, kappa=None, 
         change = Change(*record.change(pos, neg, strength))
     finite = all(np.isfinite(value).all() for pair in change for value in pair)
     if not finite or any(np.any(np.less_equal(w, 0.0)) for w in (*change.weight, *change.temperature)):
-        raise ValueError(f"strength must leave positive weights and finite margins, got {np.ravel(strength)[0]:g}")
+        raise ValueError(
+            f"strength must leave positive weights and finite margins for these alpha_pos and alpha_neg, got "
+            f"{np.ravel(strength)[0]:g}"
+        )
     options = dict(options)
     loss = options.pop("loss", "hinge")
     kappa = record_of(loss).margin if kappa is None else in_range("kappa", kappa, 0.0)

@@ -18,6 +18,8 @@ from ..metrics import Metrics
 from ..saddle import Overlap, Solution, overlap, solve
 from ._mixing import scored
 
+SMALLEST_SIZE = 1e-100  # of a class, over L: squares of what is shared are numbers
+
 UNDECIDED = 1e-7  # share of its pull that a class must withhold to tell where the bias is
 KINDS = ("undersampling", "balanced", "bootstrap")
 
@@ -142,7 +144,7 @@ def bagging(moments, alpha_pos, alpha_neg, members, kappa=None, *, kind="undersa
     8
     """
     members = _members(members)
-    pos, neg = number("alpha_pos", alpha_pos, 0.0, open_low=True), number("alpha_neg", alpha_neg, 0.0, open_low=True)
+    pos, neg = number("alpha_pos", alpha_pos, SMALLEST_SIZE), number("alpha_neg", alpha_neg, SMALLEST_SIZE)
     least = min(pos, neg)
     if one_of("kind", kind, KINDS) == "undersampling":
         member = solve(moments, least, least, kappa, **options)

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from .._support.validation import in_range, listed, one_of, real_array
+from .._support.validation import in_range, listed, one_of, real_array, squarable
 from .._support.warnings import told_once
 from ._held import bias_is_held, free_share
 from ._mixing import _solve, best_mixing, scored
@@ -142,7 +142,10 @@ def best_classifier(
 
     X = real_array("X", X, 2)
     member, label = labelled(y, len(X), positive)
-    C = np.atleast_1d(in_range("C", C, 0.0, open_low=True))
+    C = np.atleast_1d(in_range("C", real_array("C", C, (0, 1)), 0.0, open_low=True))
+    squarable("X", X)
+    if not np.ptp(X[member], axis=0).any() and not np.ptp(X[~member], axis=0).any():
+        raise ValueError("X must vary within the classes, got rows that are all alike")
     names = tuple(REMEDIES) if remedies is None else listed("remedies", remedies)
     remedies = [one_of("remedies", name, tuple(REMEDIES)) for name in names]
     for name, given in (("C", C), ("remedies", remedies)):

@@ -99,7 +99,7 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
     if model_error is None:
         model_error = theory_error(moments, K, member, C, remedy)
     else:
-        number("model_error", model_error, 0.0)
+        model_error = number("model_error", model_error, 0.0)
     if np.isnan(model_error):  # the theory itself did not converge, which it has warned of
         return Interval(np.nan, np.nan, np.nan, np.nan)
     sizes, options = _design(moments, C, remedy)
@@ -112,7 +112,8 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
 
 def _spread_of(level, draws):
     """Return the level and the number of draws, when so many have a quantile at each end of the interval."""
-    if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
+    level = number("level", level, 0.0, 1.0, open_low=True)
+    if level == 1.0:
         raise ValueError("level must be < 1, got 1")
     least = math.ceil(1.0 / (1.0 - level) - 1e-9)
     if positive_int("draws", draws, MOST_DRAWS) < least:

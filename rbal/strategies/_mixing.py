@@ -10,6 +10,7 @@ from ..metrics import METRICS, Metric
 from ..saddle import Solution, solve, sweep
 from ._records import kept, multiplicity
 
+LARGEST_SIZE = 1e100  # that solve takes
 GRID = 33  # points of the first look at the mixings, evenly spaced in log c
 STEPS = 18  # steps of golden section and of bisection, which shrink the bracket below 2e-4 of a grid step
 EDGES = ("under", "inside", "over")
@@ -162,8 +163,8 @@ def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_p
 
 def sizes(alpha_pos, alpha_neg):
     """Return the class sizes over L as arrays, when both are positive and their ratio is finite."""
-    pos = np.asarray(in_range("alpha_pos", alpha_pos, 0.0, open_low=True), float)
-    neg = np.asarray(in_range("alpha_neg", alpha_neg, 0.0, open_low=True), float)
+    pos = np.asarray(in_range("alpha_pos", alpha_pos, 0.0, LARGEST_SIZE, open_low=True), float)
+    neg = np.asarray(in_range("alpha_neg", alpha_neg, 0.0, LARGEST_SIZE, open_low=True), float)
     with np.errstate(over="ignore"):
         if not np.isfinite(multiplicity(*broadcast(alpha_pos=pos, alpha_neg=neg), 1.0)).all():
             raise ValueError("alpha_pos and alpha_neg must have a finite ratio, got one beyond 1e308")

@@ -53,7 +53,7 @@ class Remedy:
     def __post_init__(self):
         if self.mixing is not None and self.weights is not None:
             raise ValueError(f"remedy {self.name!r} must have weights or a mixing, got both")
-        if self.mixing not in (None, BEST):
+        if self.mixing is not None and not (isinstance(self.mixing, str) and self.mixing == BEST):
             number("mixing", self.mixing, 0.0, 1.0)
 
     @property

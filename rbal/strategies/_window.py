@@ -6,7 +6,7 @@ import numpy as np
 
 from .._support.validation import in_range, one_of
 from .._support.warnings import told_once
-from ._mixing import _solve
+from ._mixing import LARGEST_SIZE, _solve
 
 
 class Window(NamedTuple):
@@ -55,7 +55,7 @@ def window(moments, alpha, kappa=None, *, fixed="positives", **options):
     >>> window(classes, 2.0, kappa=[0.5, 1.0, 2.0]).width.round(3)
     array([0.743, 0.569, 0.202])
     """
-    alpha = np.asarray(in_range("alpha", alpha, 0.0, open_low=True), float)
+    alpha = np.asarray(in_range("alpha", alpha, 0.0, 1e-3 * LARGEST_SIZE, open_low=True), float)
     fixed = one_of("fixed", fixed, ("positives", "total"))
     gain = np.asarray(_solve(moments, alpha, alpha, kappa, **options).metrics.ba()) - 0.5
     side = np.array([-1.0, 1.0]).reshape(2, *np.ones(gain.ndim, int))

@@ -108,6 +108,7 @@ class Case:
     errors: tuple = (ValueError, TypeError)
     nan: bool = False  # NaN is an answer
     fixed: tuple = ()  # arguments that take no nasty values
+    passes_on: bool = False  # to an estimator that the user gave, whose errors are its own
     effort: tuple = ()  # arguments that set how much work is to be done, beside those of EFFORT
 
     def function(self):
@@ -234,6 +235,13 @@ def names_of(call):
     return {*call.case.parameters(), *call.case.arguments, *call.case.words} - {"self", "kwargs", "options", "params"}
 
 
+def _after_ours(error):
+    """File that the innermost frame of the library called, or the empty string."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    ours = [k for k, name in enumerate(files) if name.startswith(PACKAGE)]
+    return files[ours[-1] + 1] if ours and ours[-1] + 1 < len(files) else ""
+
+
 def named(error, call):
     """Whether an error is one that a user can act on: raised on purpose, with the name of an argument or a file."""
     meant, text = innermost(error)[1], str(error)
@@ -241,6 +249,8 @@ def named(error, call):
     last = traceback.extract_tb(error.__traceback__)[-1].filename
     if re.search(r"/(sklearn|imblearn)/utils/\w*validation\.py$|/sklearn/utils/(multiclass|_array_api)\.py$", last):
         return isinstance(error, call.case.errors)
+    if call.case.passes_on and re.search(r"/site-packages/(sklearn|imblearn)/", _after_ours(error)):
+        return True
     if isinstance(error, OSError) and OSError in call.case.errors:
         return error.filename is not None or (meant and bool(text))
     return (
@@ -252,6 +262,8 @@ def named(error, call):
 
 def judge(call):
     """Return "answer", "error", or what is wrong with a call: this is the one rule of the suite."""
+    from sklearn.exceptions import DataConversionWarning
+
     from rbal import ConvergenceWarning
 
     seen = []
@@ -271,7 +283,9 @@ def judge(call):
         message = str(error).strip() or traceback.format_exc(limit=-1)
         return Finding(f"wrong {type(error).__name__}", call.case.target, message[:300], repr(call))
     for warning in seen:
-        if not issubclass(warning.category, ConvergenceWarning) and warning.category is not UserWarning:
+        if not issubclass(warning.category, (ConvergenceWarning, DataConversionWarning)) and (
+            warning.category is not UserWarning
+        ):
             where = f"{Path(warning.filename).name}:{warning.lineno}"
             return Finding(warning.category.__name__, where, str(warning.message)[:200], repr(call))
     return "answer"

@@ -42,7 +42,7 @@ def trained_orders(moments):
 def resample(sampler):
     def resampled(X, y, **options):
         X_new, y_new = sampler(**options).fit_resample(X, y)
-        assert len(X_new) == len(y_new) if hasattr(X_new, "__len__") else X_new.shape[0] == len(y_new)
+        assert (X_new.shape[0] if hasattr(X_new, "shape") else len(X_new)) == len(y_new)
         return y_new
 
     return resampled
