@@ -1,4 +1,4 @@
-"""Fuzz the public surface with random seeds, until a time is over: the same calls as in tests/fuzz, other draws.
+"""Fuzz the public surface: every nasty value in every argument once, then random draws, until a time is over.
 
 ``python tools/fuzz.py --seconds 3600`` prints what was tried in each area, writes findings with a reproducing line each
 to ``_build/fuzz/findings.md``, and ends with 1 if there are any. ``python tools/fuzz.py "rbal.solve(ISING, 1, 0)"``
@@ -24,22 +24,37 @@ OUT = ROOT / "_build" / "fuzz"
 AREAS = sorted(
     path.stem.removeprefix("test_fuzz_") for path in FUZZ.glob("test_fuzz_*.py") if "\nCASES = " in path.read_text()
 )
+EACH = "each "  # in front of an area: every argument with every nasty value, one after the other, not draws
 SLICE = 60.0  # seconds of one process: what leaks or crashes stays within it
+WHOLE = 1800.0  # seconds from which on there is time for every value in every argument, beside random draws
 STUCK = 120.0  # seconds without a sign, after which a process is ended
 COUNTED = ("calls", "answer", "error", "known", "findings")
 
 
 def work(area, seed, seconds, log):
     """Draw from the cases of an area until the time is over; each call is on disk before it is made."""
-    from nasty import run
+    from nasty import each, run, tally
 
-    cases = importlib.import_module(f"test_fuzz_{area}").CASES
+    cases = importlib.import_module(f"test_fuzz_{area.removeprefix(EACH)}").CASES
     dice, end = random.Random(seed), time.monotonic() + seconds
 
     def write(**record):
         log.write(json.dumps(record) + "\n")
         log.flush()
 
+    def keep(counts, findings):
+        write(counts=counts)
+        for found in findings.values():
+            write(key=found.key, message=found.message, call=found.call)
+
+    if area.startswith(EACH):
+        for case in cases:
+            counts, findings = Counter(), {}
+            for call in each(case):
+                write(call=repr(call))
+                tally(call, counts, findings)
+            keep(counts, findings)
+        return
     while time.monotonic() < end:
         for case in dice.sample(cases, len(cases)):
             if time.monotonic() > end:
@@ -48,15 +63,13 @@ def work(area, seed, seconds, log):
                 case, 20, derandomize=False, start=dice.randrange(2**32), until=lambda: time.monotonic() > end,
                 on=lambda call: write(call=repr(call)),
             )  # fmt: skip
-            write(counts=counts)
-            for found in findings.values():
-                write(key=found.key, message=found.message, call=found.call)
+            keep(counts, findings)
 
 
 def slice_of(area, seed, seconds):
     """Counts and findings of one process; one that dies or is stuck is a finding, too."""
     OUT.mkdir(parents=True, exist_ok=True)
-    log = OUT / f"{area}.jsonl"
+    log = OUT / f"{area.replace(' ', '-')}.jsonl"
     log.unlink(missing_ok=True)
     order = [
         sys.executable,
@@ -70,7 +83,7 @@ def slice_of(area, seed, seconds):
         "--log",
         str(log),
     ]
-    with (OUT / f"{area}.err").open("w") as errors:
+    with log.with_suffix(".err").open("w") as errors:
         child = subprocess.Popen(order, cwd=OUT, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         while child.poll() is None:
             time.sleep(0.2)
@@ -87,7 +100,7 @@ def slice_of(area, seed, seconds):
         else:
             last, loose = record["call"], loose + 1
     if child.returncode:
-        tail = (OUT / f"{area}.err").read_text(errors="replace").strip().splitlines()[-1:]
+        tail = log.with_suffix(".err").read_text(errors="replace").strip().splitlines()[-1:]
         findings[f"the process ended with {child.returncode} in {last.split('(')[0]}"] = (" ".join(tail), last)
         counts.update(calls=loose, findings=1)
     return counts, findings
@@ -133,7 +146,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--areas", nargs="+", choices=AREAS, default=AREAS)
     parser.add_argument("--seed", type=int, help="of the draws (of the clock)")
-    parser.add_argument("--work", choices=AREAS, help=argparse.SUPPRESS)
+    parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--log", help=argparse.SUPPRESS)
     given = parser.parse_args()
     sys.path[:0] = [str(FUZZ), str(ROOT)]
@@ -143,14 +156,16 @@ def main():
         with open(given.log, "a", encoding="utf-8") as log:
             return work(given.work, given.seed, given.seconds, log)
     dice, end = random.Random(given.seed), time.monotonic() + given.seconds
-    counts, findings = {area: Counter() for area in given.areas}, {}
+    orderly = [EACH + area for area in given.areas] if given.seconds >= WHOLE else []
+    counts, findings = {area: Counter() for area in (*orderly, *given.areas)}, {}
     span = min(SLICE, given.seconds / len(given.areas))
     with contextlib.suppress(KeyboardInterrupt):  # what was found until then is told
-        for k, area in enumerate(itertools.cycle(given.areas)):
-            if k >= len(given.areas) and time.monotonic() > end - span / 2:  # each has its turn
+        for k, area in enumerate(itertools.chain(orderly, itertools.cycle(given.areas))):
+            if k >= len(counts) and time.monotonic() > end - span / 2:  # each has its turn
                 break
             counted, found = slice_of(area, dice.randrange(2**32), span)
             counts[area].update(counted)
+            print(f"{area}: {counted['calls']} calls", flush=True) if area.startswith(EACH) else None
             for key in found.keys() - findings.keys():
                 findings[key] = found[key]
                 print(f"{area}: {key}", flush=True)

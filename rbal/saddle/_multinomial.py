@@ -25,6 +25,7 @@ MOST_CLASSES = 5
 LARGEST_MATRIX = 3000  # (T-1) times the directions of covariances that share no basis
 NODES = {1: (81, 61), 2: (30, 24)}  # of Gauss's rule in each dimension: one to solve with, one for the error
 SETS, POINTS = 4, 1024  # of quasi-random points
+LEAST_RIDGE = 1e-9  # below it, weights of classes that can be told apart grow beyond what the iteration follows
 MEMORY = 8  # steps that Anderson's acceleration combines
 
 
@@ -187,7 +188,7 @@ def _checked(mixture, alphas, lam, weights):
             f"mixture must have at most {LARGEST_MATRIX // (T - 1)} directions where covariances of {T} classes share "
             f"no basis, got {block.C.shape[1]}: use one covariance for all, or rbal.solve_ovr"
         )
-    lam = number("lam", lam, 0.0, open_low=True)
+    lam = number("lam", lam, LEAST_RIDGE)
     problem = Problem(
         alphas[place] * mixture.shares, weights[place], place, mixture._shape, mixture._width, helmert(T), block, lam
     )

@@ -76,17 +76,22 @@ LARGE = {"1e6", "1e16", "1e300", "1.7e308", "10**9", "2**63", "10**400", "np.uin
 JOBS = ("None", "1", "0", "1.5", "'abc'", "[]", "-10**9", "True")  # more of them start processes
 
 
-def nasty(name, effort=EFFORT):
-    """Nasty values for an argument of this name."""
+def pools(name, effort=EFFORT):
+    """Nasty values for an argument of this name, from the most to the least fitting kind."""
     if name in PATH:
-        return st.sampled_from(PATHS)
+        return (PATHS,)
     if name == "n_jobs":
-        return st.sampled_from(JOBS)
-    usual = st.sampled_from([n for n in NUMBERS if not (name in effort and n in LARGE)]) | st.sampled_from(THINGS)
-    if name in MATRIX:
-        return st.sampled_from(MATRICES) | st.sampled_from(MATRICES) | usual
-    if name in LABEL:
-        return st.sampled_from(LABELS) | st.sampled_from(LABELS) | usual
+        return (JOBS,)
+    own = MATRICES if name in MATRIX else LABELS if name in LABEL else ()
+    numbers = tuple(n for n in NUMBERS if not (name in effort and n in LARGE))
+    return (own, own, numbers, THINGS) if own else (numbers, THINGS)
+
+
+def nasty(name, effort=EFFORT):
+    """Strategy of nasty values for an argument of this name."""
+    usual = st.one_of(*map(st.sampled_from, pools(name, effort)))
+    if name in PATH | MATRIX | LABEL | {"n_jobs"}:
+        return usual
     exponents = st.builds("{}1e{}".format, st.sampled_from(["", "-"]), st.integers(-30, 30))
     return usual | st.floats(-5, 5).map(repr) | (exponents if name not in effort else st.nothing())
 
@@ -123,14 +128,17 @@ class Case:
     def calls(self):
         return _calls(self)
 
+    def left_out(self):
+        """Names of arguments that a call may do without."""
+        if self.optional is not None:
+            return self.optional
+        parameters = self.parameters()
+        return [n for n in self.arguments if n not in parameters or parameters[n].default is not inspect._empty]
+
 
 @st.composite
 def _calls(draw, case):
-    parameters = case.parameters()
-    optional = case.optional
-    if optional is None:
-        optional = [n for n in case.arguments if n not in parameters or parameters[n].default is not inspect._empty]
-    chosen = {}
+    optional, chosen = case.left_out(), {}
     for name, valid in case.arguments.items():
         if name not in optional or draw(st.integers(0, 3)) == 0:
             chosen[name] = draw(valid if isinstance(valid, st.SearchStrategy) else st.sampled_from(valid))
@@ -319,6 +327,15 @@ def known(finding):
     return finding.key in KNOWN
 
 
+def tally(call, counts, findings):
+    """Judge a call, count it, and keep what is found."""
+    found = judge(call)
+    counts["calls"] += 1
+    counts[found if isinstance(found, str) else "known" if known(found) else "findings"] += 1
+    if isinstance(found, Finding) and not known(found):
+        findings.setdefault(found.key, found)
+
+
 def run(case, examples, *, derandomize=True, start=0, until=None, on=None):
     """Try so many calls of a case; the counts, and the findings by their keys."""
     counts, findings = Counter(), {}
@@ -331,14 +348,22 @@ def run(case, examples, *, derandomize=True, start=0, until=None, on=None):
             return
         if on is not None:
             on(call)
-        found = judge(call)
-        counts["calls"] += 1
-        counts[found if isinstance(found, str) else "known" if known(found) else "findings"] += 1
-        if isinstance(found, Finding) and not known(found):
-            findings.setdefault(found.key, found)
+        tally(call, counts, findings)
 
     (attempt if derandomize else seed(start)(attempt))()
     return counts, findings
+
+
+def each(case):
+    """Yield a valid call for every argument and every nasty value of its pools in its place, in the same order always."""
+    optional = case.left_out()
+    needed = {name: valid for name, valid in case.arguments.items() if name not in optional}
+    if any(isinstance(valid, st.SearchStrategy) for valid in needed.values()):
+        return  # drawn files and words of the command are left to the random draws
+    valid = {name: values[0] for name, values in needed.items()}
+    for name in (name for name in case.arguments if name not in case.fixed):
+        for text in dict.fromkeys(sum(pools(name, EFFORT | set(case.effort)), ())):
+            yield Call(case, {**valid, name: text})
 
 
 def hold(case):

@@ -153,7 +153,7 @@ def test_what_does_not_converge_says_so():
     assert np.isnan(sol.means).all()
 
 
-@pytest.mark.parametrize(("lam", "weights"), [(1e-300, None), (1e300, None), (1.0, np.full(3, 1e200))])
+@pytest.mark.parametrize(("lam", "weights"), [(1e300, None), (1.0, np.full(3, 1e200))])
 def test_what_cannot_be_solved_is_said_and_nan(lam, weights):
     mixture = rbal.Mixture.gaussian(2.0 * np.eye(3, 50), np.ones(50), ["a", "b", "c"])
     with pytest.warns(rbal.ConvergenceWarning, match="did not converge") as told:

@@ -263,6 +263,7 @@ REFUSED = {
     "X must have columns of different": lambda: rbal.RandomMixSampler().fit_resample(
         pd.DataFrame(X, columns=[*"aabcd"]), Y
     ),
+    "lam must be >= 1e-09": lambda: rbal.solve_multinomial(PARTED, [1.0, 1.0], lam=1e-300),
     "keep must be a list": lambda: rbal.advise(X, Y, C=1.0, keep=np.datetime64("2020-01-01")),
     "C must be numeric, got lists": lambda: rbal.advise(X, Y, C=[[1], [1, 2]]),
 }
