@@ -180,9 +180,10 @@ def listed(name, value, of="names"):
     if isinstance(value, str):
         return [value]
     try:
-        if isinstance(value, (bytes, dict)):
+        entries = [] if isinstance(value, (bytes, dict)) else list(value)
+        if isinstance(value, (bytes, dict)) or any(getattr(entry, "ndim", 0) for entry in entries):
             raise TypeError
-        return list(value)
+        return entries
     except TypeError:
         raise TypeError(f"{name} must be a list of {of}, got {_kind(value)}") from None
 

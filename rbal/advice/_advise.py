@@ -18,6 +18,10 @@ from ._remedies import Setting
 C_RANGE = 1e-10, 1e10  # outside, only rounding errors change
 
 
+MOMENTS = ("pooled", "width", "auto")
+LARGEST_ERROR = 20.0  # of log-distances: their exponentials are numbers
+
+
 def advise(
     X,
     y,
@@ -143,7 +147,8 @@ def advise(
     class weights     0.81   0.82
     """
     plan = _planned(locals())
-    return _advised(partial(_table.from_arrays, X, y, positive, categorical, standardize, random_state, keep), plan)
+    seed = random_state
+    return _advised(partial(_table.from_arrays, X, y, positive, categorical, bool(standardize), seed, keep), plan)
 
 
 def advise_file(
@@ -216,7 +221,7 @@ def advise_file(
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
         reading = partial(
             read, path, label, positive=positive, categorical=categorical, drop=drop, keep=keep,
-            standardize=standardize, sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na,
+            standardize=bool(standardize), sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na,
             random_state=random_state, advance=lambda share: bar.update(int(100 * share) - bar.n),
         )  # fmt: skip
         return _advised(reading, plan, read=bar.close)
@@ -236,11 +241,16 @@ def _planned(given):
     """Check the arguments of advise or of advise_file, and return the Plan."""
     loss, moments, draws = given["loss"], given["moments"], given["draws"]
     _strict(given["random_state"], **{name: given[name] for name in ("standardize", "check", "progress")})
+    one_of("moments", moments, MOMENTS)
     draws = _draws(loss, moments) if draws is None else draws
     train = "check" if given["check"] else one_of("train", given["train"], ("none", "little", "check"))
-    how = How(draws, given["level"], given["model_error"], train)
+    level = number("level", given["level"], 0.0, 1.0, open_low=True)
+    if level == 1.0:
+        raise ValueError("level must be < 1, got 1")
+    error = None if given["model_error"] is None else number("model_error", given["model_error"], 0.0, LARGEST_ERROR)
+    how = How(draws, level, error, train)
     wanted, C = _wanted(given["C"], given["kernel"], moments, loss)
-    counts = {name: given[name] for name in ("folds", "repeats", "level", "model_error")}
+    counts = {name: given[name] for name in ("folds", "repeats")}
     options = _checked(given["metric"], C, loss, given["costs"], draws=draws, **counts)
     checking = {name: given[name] for name in ("folds", "repeats", "n_jobs", "progress", "random_state")}
     return Plan(wanted, options, how, checking, _asked(given))
@@ -253,9 +263,16 @@ def _asked(given):
         if name in ("X", "y", "n_jobs", "progress"):
             continue
         value = given[name]
-        if not np.array_equal(value, parameter.default) and not isinstance(value, np.random.Generator):
+        if not _same(value, parameter.default) and not isinstance(value, np.random.Generator):
             found[name] = list(value) if isinstance(value, set) or getattr(value, "ndim", 0) else value
     return found
+
+
+def _same(value, default):
+    try:
+        return bool(np.array_equal(value, default))
+    except TypeError:  # pandas' NA is neither equal nor not
+        return False
 
 
 def _advised(reading, plan, read=None):
@@ -309,7 +326,6 @@ def _of_many(reading, classifier, how, random_state, check, progress):
 def _wanted(C, kernel, moments, loss):
     """Return what is left open, and the C that is fixed, or with which "doing nothing" is meant."""
     one_of("kernel", kernel, ("linear", "rbf", "best"))
-    one_of("moments", moments, ("pooled", "width", "auto"))
     if one_of("loss", loss, trained()) != "hinge":
         if kernel == "rbf":
             raise ValueError(f"loss must be 'hinge' for kernel='rbf', got {loss!r}")
@@ -337,15 +353,11 @@ def _strict(random_state, **switches):
         flag(name, value)
 
 
-def _checked(metric, C, loss, costs, *, folds, repeats, draws, level, model_error):
+def _checked(metric, C, loss, costs, *, folds, repeats, draws):
     """Check the arguments, and return what a Setting takes beside the sizes."""
     one_of("metric", metric, goals())
     one_of("loss", loss, trained())
     C = number("C", C, *C_RANGE)
-    if model_error is not None:
-        number("model_error", model_error, 0.0)
-    if number("level", level, 0.0, 1.0, open_low=True) == 1.0:
-        raise ValueError("level must be < 1, got 1")
     positive_int("draws", draws, MOST_DRAWS)
     for name, value in (("folds", folds), ("repeats", repeats)):
         positive_int(name, value)

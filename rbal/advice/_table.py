@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from .._support.frames import as_pandas, distinct, factorized, floats, is_plain, is_time, needs_plain
-from .._support.validation import LARGEST, listed
+from .._support.validation import LARGEST, listed, n_dimensions
 from ..moments._estimate import from_covariances, from_rows
 from ._features import Counting, Ends, ManyLabels, TableError, features, still_counting, unnamed
 from ._numbers import ANYWHERE
@@ -57,12 +57,16 @@ class Data:
 
 def from_arrays(X, y, positive=None, categorical="auto", standardize=True, random_state=0, keep=(), *, kind=None):
     """Return the Data of a table in memory: X (n, L) of any kind, y (n,); ``kind`` is the Coder to use."""
+    if isinstance(X, (list, tuple)):
+        n_dimensions("X", X)
     unusual = needs_plain(X)
     X, y = as_pandas(with_gaps(X), "X"), _one_dimension(y)
     if sparse.issparse(X):
         X = X.tocsr()
     elif not isinstance(X, pd.DataFrame):
         X = np.asarray(X)
+        if X.dtype.kind in "biuf" and not X.dtype.isnative:  # pandas takes no others
+            X = X.astype(X.dtype.newbyteorder("="))
         if X.ndim != 2:
             raise TableError(f"X must have two dimensions, got shape {X.shape}")
         X = pd.DataFrame(X).infer_objects() if X.dtype == object else pd.DataFrame(X)
@@ -356,6 +360,8 @@ class Coder:
                 f"at least {FEWEST} are needed, and 30 to be of use"
             )
         if positive is not None:
+            if n_dimensions("positive", positive) or pd.isna(positive):
+                raise TableError(f"positive must be one label, got {positive!r}")
             few = next((label for label in self.classes if label == positive or str(label) == str(positive)), None)
             if few is None:
                 shown = " and ".join(repr(_plain(label)) for label in self.classes)

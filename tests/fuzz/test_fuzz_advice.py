@@ -127,8 +127,8 @@ WORDS = st.builds(
 
 CASES = [
     Case("rbal.advise", {"X": ("X", "FRAME"), "y": ("y", "WORDS")} | FAST | OPTIONS, advised, optional=FREE, words=("column", "columns", "labels", "label", "rows"), covers=("advice.Advice",), examples=30),
-    Case("rbal.advise", {"X": ("X",), "y": ("np.arange(40) % 3",)} | FAST | OPTIONS, optional=FREE, words=("column", "label", "labels", "rows"), covers=("advice.ManyAdvice",), examples=8),
-    Case("rbal.advise", {"X": ("X", "FRAME"), "y": ("y",), "progress": ("False",), "train": ("'little'", "'none'", "'check'"), "folds": ("2",), "repeats": ("1",), "n_jobs": ("1",)}, optional=(), words=("column", "label", "labels", "rows"), examples=3),
+    Case("rbal.advise", {"X": ("X",), "y": ("np.arange(40) % 3",)} | FAST | OPTIONS, optional=FREE, words=("column", "columns", "label", "labels", "rows"), covers=("advice.ManyAdvice",), examples=8),
+    Case("rbal.advise", {"X": ("X", "FRAME"), "y": ("y",), "progress": ("False",), "train": ("'little'", "'none'", "'check'"), "folds": ("2",), "repeats": ("1",), "n_jobs": ("1",)}, optional=(), words=("column", "columns", "label", "labels", "rows"), examples=3),
     Case("rbal.advice.advise_file", {"path": FILES, "label": ("'y'", "'city'")} | FAST | OPTIONS | READING, advised, optional=FREE, words=("column", "label", "labels", "rows", "table.csv", "t.parquet", "file"), errors=(ValueError, TypeError, OSError), examples=40),
     Case("rbal.advice.read_table", {"path": FILES, "label": ("'y'", "'city'"), "categorical": OPTIONS["categorical"]} | READING, covers=("advice.read_table",), words=("column", "label", "labels", "rows", "table.csv", "t.parquet", "file"), errors=(ValueError, TypeError, OSError), examples=20),
     Case("command", {"path": FILES, "words": WORDS}, ended, errors=(), fixed=("words",), covers=("cli.main", "advice.advise_file"), examples=80),
