@@ -288,7 +288,7 @@ def test_errors_name_what_they_got(table):
 @pytest.mark.parametrize("scale", [0.0, 1e-300])
 def test_features_that_do_not_vary_are_refused(scale):
     X = scale * np.random.default_rng(0).normal(size=(40, 3))
-    with pytest.raises(ValueError, match="X must have a feature that varies within a class, got none"):
+    with pytest.raises(ValueError, match=r"X must (have a feature that varies within a class|hold numbers of size >=)"):
         rbal.calibrated(LogisticRegression()).fit(X, [0, 1] * 20)
 
 

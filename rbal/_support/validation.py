@@ -66,8 +66,10 @@ def broadcast(**arrays):
 
 def n_dimensions(name, value):
     """Return the number of dimensions of a value, when its rows are of one length."""
+    if isinstance(known := getattr(value, "ndim", None), int):
+        return known
     try:
-        return np.ndim(value)
+        return np.asarray(value).ndim
     except ValueError:
         raise TypeError(f"{name} must be numeric, got lists of several lengths") from None
 
@@ -100,7 +102,7 @@ def flag(name, value):
 def seeded(name, value):
     """Return a generator of random numbers: the one given, one with this seed, or any for None."""
     try:
-        if isinstance(value, (bool, np.bool_, str)):
+        if isinstance(value, (bool, np.bool_, str)) or hasattr(value, "__len__"):  # numpy takes lists, and mixes them
             raise TypeError
         return np.random.default_rng(value)
     except (TypeError, ValueError):
