@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from ._support.documented import Documented
-from ._support.validation import number, real_array, squarable
+from ._support.validation import LARGEST, in_range, number, real_array, squarable
 from .learners import LinearSVM
 from .metrics import Link
 from .moments._estimate import Fitter, from_covariances, from_rows
@@ -291,8 +291,7 @@ def _unrolled(estimator, X):
 def _weighted(X, y, sample_weight):
     """Return rows, labels and weights (n,) of the rows whose weight is not 0."""
     weight = _check_sample_weight(real_array("sample_weight", sample_weight, (0, 1))[()], X, dtype=float)
-    if (weight < 0.0).any():
-        raise ValueError(f"sample_weight must be >= 0, got {weight.min():g}")
+    in_range("sample_weight", weight, 0.0, LARGEST)
     there = np.flatnonzero(weight)
     if there.size < weight.size:
         X, y, weight = (_safe_indexing(rows, there) for rows in (X, y, weight))

@@ -67,7 +67,10 @@ def moments(X, y, kernel="rbf", *, positive=None, landmarks=None, random_state=0
     elif given:
         raise ValueError("landmarks must be None for kernel='precomputed', whose Gram matrix is there already")
     if positive_int("landmarks", landmarks) == len(X):
-        return Moments.from_kernel(bound(X), y, positive=label)
+        try:
+            return Moments.from_kernel(bound(X), y, positive=label)
+        except ValueError as error:
+            raise ValueError(f"X must be rows whose products by the kernel have digits to spare: {error}") from None
     if not 4 <= landmarks <= len(X) // 2 or min(member.sum(), (~member).sum()) < 4:
         raise ValueError(
             f"landmarks must be 4 to {len(X) // 2}, half of the rows, or all of them, with 4 rows in each class, got "

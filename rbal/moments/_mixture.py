@@ -373,8 +373,8 @@ def _positive(positive, labels, y):
     if classes.size != 2:
         return None
     if y is not None and np.sum(y == classes[0]) < np.sum(y == classes[1]):
-        return classes[0].item()
-    return classes[1].item()
+        return classes[:1].tolist()[0]
+    return classes[1:].tolist()[0]
 
 
 def _spread(cov, w):

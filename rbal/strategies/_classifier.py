@@ -142,7 +142,7 @@ def best_classifier(
 
     X = real_array("X", X, 2)
     member, label = labelled(y, len(X), positive)
-    C = np.atleast_1d(in_range("C", real_array("C", C, (0, 1)), 0.0, open_low=True))
+    C = np.atleast_1d(in_range("C", real_array("C", C, (0, 1)), 1e-100, 1e100))
     squarable("X", X)
     if not np.ptp(X[member], axis=0).any() and not np.ptp(X[~member], axis=0).any():
         raise ValueError("X must vary within the classes, got rows that are all alike")

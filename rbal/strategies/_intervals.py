@@ -99,7 +99,7 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
     if model_error is None:
         model_error = theory_error(moments, K, member, C, remedy)
     else:
-        model_error = number("model_error", model_error, 0.0)
+        model_error = number("model_error", model_error, 0.0, 20.0)  # its exponential is a number
     if np.isnan(model_error):  # the theory itself did not converge, which it has warned of
         return Interval(np.nan, np.nan, np.nan, np.nan)
     sizes, options = _design(moments, C, remedy)

@@ -210,6 +210,7 @@ def _best(solved, remedy, alphas, threshold, metric, phi):
         offsets = {"trained": lambda: np.zeros(alphas.size), "logit adjustment": lambda: logit_offsets(solution)}.get(
             threshold, lambda: solution.metrics.best_offsets(metric, phi)
         )()
+        offsets = np.zeros(alphas.size) if np.isnan(offsets).any() else offsets  # of what did not converge: all is NaN
         return solution, offsets, float(value(solution.metrics.confusion(offsets)[None], phi / phi.sum())[0])
 
     if not remedy.searched or alphas.min() == alphas.max():

@@ -71,7 +71,7 @@ def test_an_error_is_made_small():
     [
         ({"C": []}, ValueError, "C must hold at least one candidate"),
         ({"remedies": []}, ValueError, "remedies must hold at least one candidate"),
-        ({"C": 0.0}, ValueError, "C must be > 0, got 0"),
+        ({"C": 0.0}, ValueError, "C must be >= 1e-100"),
         ({"kernels": ["rbf"]}, TypeError, "kernels must be a dict"),
         ({"kernels": {"rbf": {"gamma": [-1.0]}}}, ValueError, "gamma must be > 0, got -1"),
         ({"kernels": {"cubic": {}}}, ValueError, "kernel must be one of .*got 'cubic'"),

@@ -84,7 +84,7 @@ def test_bad_input():
         ({"remedy": "best mix"}, "remedy must be one whose mixing is not searched, got 'best mix'"),
         ({"metric": "luck"}, "metric must be one of .*got 'luck'"),
         ({"level": 0.0}, "level must be > 0"),
-        ({"model_error": -1.0}, "model_error must be >= 0, got -1"),
+        ({"model_error": -1.0}, "model_error must be >= 0 and <= 20, got -1"),
         ({"draws": 0}, "draws must be a positive integer, got 0"),
         ({"positive": 7}, "positive must be one of the labels"),
     ):
