@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 LARGEST = 1e75  # of a feature: sums of its fourth powers are finite
+TECHNICAL = 1e6  # upper bounds from here on are there for the sake of rounding
 MOST_DRAWS = 2**14  # of what is drawn for an interval: each takes a saddle point, and its ends settle long before
 MOST_FLOATS = 2**28  # of one array of one-hot states, 2 GB
 
@@ -42,7 +43,9 @@ def in_range(name, value, low, high=math.inf, *, open_low=False):
     array = real_array(name, value)
     bad = (array <= low if open_low else array < low) | (array > high)
     if bad.any():
-        takes = f"{'>' if open_low else '>='} {low:g}" + (f" and <= {high:g}" if high < math.inf else "")
+        # an upper bound that only keeps numbers from overflowing is no news to who is below the lower one
+        bounded = high < math.inf and (high < TECHNICAL or (array > high).any())
+        takes = f"{'>' if open_low else '>='} {low:g}" + (f" and <= {high:g}" if bounded else "")
         raise ValueError(f"{name} must be {takes}, got {_first(array, bad)}")
     return array
 
