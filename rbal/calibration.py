@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
 from ._support.documented import Documented
-from ._support.validation import LARGEST, in_range, number, real_array, squarable
+from ._support.validation import LARGEST, in_range, not_lost, number, real_array, squarable
 from .learners import LinearSVM
 from .metrics import Link
 from .moments._estimate import Fitter, from_covariances, from_rows
@@ -135,7 +135,7 @@ class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         last, features, rows = _unrolled(self.estimator_, X)
-        squarable("X", features)
+        squarable("X", not_lost("X", features))
         pulls = np.bincount(rows, minlength=len(y)) if sample_weight is None else sample_weight
         self.solution_ = _predicted(last, features, y, pulls)
         if not self.solution_.converged:

@@ -135,13 +135,17 @@ def unmasked(name, value):
     return value
 
 
+def not_lost(name, X):
+    """Return X (n, L), when its numbers are all zero or not all so small that their squares are lost."""
+    size = np.abs(X).max(initial=0.0)
+    if 0.0 < size < 1.0 / LARGEST:
+        raise ValueError(f"{name} must hold numbers of size >= {1.0 / LARGEST:g}, got none above {size:g}: scale it")
+    return X
+
+
 def squarable(name, X, columns=None):
     """Return X (n, L), when no number in it is so large that variances overflow."""
     sizes = np.abs(X).max(axis=0, initial=0.0)
-    if 0.0 < sizes.max(initial=0.0) < 1.0 / LARGEST:
-        raise ValueError(
-            f"{name} must hold numbers of size >= {1.0 / LARGEST:g}, got none above {sizes.max():g}: scale it"
-        )
     if (bad := np.flatnonzero(sizes > LARGEST)).size:
         column = int(bad[0]) if columns is None else columns[bad[0]]
         raise ValueError(

@@ -334,10 +334,10 @@ def _wanted(C, kernel, moments, loss):
         return Wanted("best", kernel, moments), 1.0
     if isinstance(C, (str, bool)) or n_dimensions("C", C) == 0:
         return Wanted(None, kernel, moments), C
-    grid = real_array("C", C, 1).tolist()
-    if not grid:
-        raise ValueError("C must be a number, a list of numbers or 'best', got none")
-    return Wanted(tuple(number("C", value, *C_RANGE) for value in grid), kernel, moments), 1.0
+    grid = real_array("C", C)
+    if grid.ndim != 1 or not grid.size:
+        raise ValueError(f"C must be a number, a list of numbers or 'best', got shape {grid.shape}")
+    return Wanted(tuple(number("C", value, *C_RANGE) for value in grid.tolist()), kernel, moments), 1.0
 
 
 def _draws(loss, moments):

@@ -30,7 +30,8 @@ def still_counting(counts, block):
     """Show the next block to Countings, a dict by column, and return those of columns that may still be an index."""
     names = [name for name, dtype in block.dtypes.items() if name in counts and dtype.kind in "iuf"]
     first = block[names].iloc[:8].to_numpy(float)  # a glance, since few of many columns are in order
-    steps = np.diff(first, axis=0)
+    with np.errstate(invalid="ignore"):  # infinities are refused later, by the name of their column
+        steps = np.diff(first, axis=0)
     in_order = (steps > 0.0).all(axis=0) | (steps < 0.0).all(axis=0) | (np.abs(first) >= EXACT).any(axis=0)
     out_of_order = {name for name, kept in zip(names, in_order, strict=True) if not kept}
     for name, seen in counts.items():

@@ -69,8 +69,8 @@ def train(
     X, y = classes.sample(n_pos, n_neg, rng)
     weight = np.where(
         y > 0,
-        number("weight_pos", weight_pos, 1.0 / LARGEST, LARGEST),
-        number("weight_neg", weight_neg, 1.0 / LARGEST, LARGEST),
+        number("weight_pos", weight_pos, 0.0, LARGEST, open_low=True),
+        number("weight_neg", weight_neg, 0.0, LARGEST, open_low=True),
     )
     if model == "svm":
         learner = LinearSVM(lam=_ridge(lam, kappa), n_states=classes.n_states)

@@ -8,7 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.records import enter
-from .._support.validation import given_function, in_range, number, one_of, positive_int, real_array, squarable
+from .._support.validation import (
+    given_function,
+    in_range,
+    not_lost,
+    number,
+    one_of,
+    positive_int,
+    real_array,
+    squarable,
+)
 from ._networks import DEEPEST, arc_cosine, ntk
 
 SEEN = 1000  # rows whose distances give a median
@@ -118,7 +127,7 @@ def bind(kernel, X, **parameters):
         # its own parameters are its own matter
         name = getattr(kernel, "__name__", type(kernel).__name__)
         return BoundKernel(Kernel(name, name, kernel), parameters)
-    X = squarable("X", real_array("X", X, 2))
+    X = squarable("X", not_lost("X", real_array("X", X, 2)))
     if unknown := set(parameters) - set(kernel.parameters):
         takes = ", ".join(kernel.parameters) or "no parameters"
         raise TypeError(f"kernel {kernel.name!r} takes {takes}, got {', '.join(sorted(unknown))}")

@@ -13,6 +13,7 @@ from .._support.validation import (
     LARGEST,
     flag,
     instance,
+    not_lost,
     number,
     one_hot_room,
     one_of,
@@ -71,8 +72,7 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
         sample_weight = real_array("sample_weight", sample_weight, (0, 1), finite=False)
         weight = _check_sample_weight(sample_weight[()], X, dtype=float, ensure_non_negative=True)
         used = weight > 0.0
-        for name, edge in (("largest", weight.max()), ("smallest positive", weight[used].min(initial=1.0))):
-            number(f"the {name} sample_weight", edge, 1.0 / LARGEST, LARGEST)  # sums of squares are numbers
+        number("the largest sample_weight", weight.max(), 1.0 / LARGEST, LARGEST)  # sums of squares are numbers
         if len(np.unique(signs[used])) < 2:
             raise ValueError("sample_weight must leave samples of both classes")
         return self._encode(X[used], small), signs[used], weight[used]
@@ -98,7 +98,9 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
     def _encode(self, X, small):
         L = X.shape[1]
         if self.n_states is None:
-            return (X if small else squarable("X", X, getattr(self, "feature_names_in_", None))) / np.sqrt(L)
+            if not small:
+                squarable("X", not_lost("X", X), getattr(self, "feature_names_in_", None))
+            return X / np.sqrt(L)
         Q = positive_int("n_states", self.n_states)
         one_hot_room("n_states", len(X), L, Q)
         return (helmert(Q).T / np.sqrt(L)).take(states("X", X, Q), axis=0).reshape(len(X), -1)

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from .._support.validation import in_range, listed, one_of, real_array, squarable
+from .._support.validation import in_range, listed, not_lost, one_of, real_array, squarable
 from .._support.warnings import told_once
 from ._held import bias_is_held, free_share
 from ._mixing import _solve, best_mixing, scored
@@ -143,7 +143,7 @@ def best_classifier(
     X = real_array("X", X, 2)
     member, label = labelled(y, len(X), positive)
     C = np.atleast_1d(in_range("C", real_array("C", C, (0, 1)), 1e-100, 1e100))
-    squarable("X", X)
+    squarable("X", not_lost("X", X))
     if not np.ptp(X[member], axis=0).any() and not np.ptp(X[~member], axis=0).any():
         raise ValueError("X must vary within the classes, got rows that are all alike")
     names = tuple(REMEDIES) if remedies is None else listed("remedies", remedies)

@@ -723,7 +723,7 @@ def test_train_uses_the_states_of_the_classes():
         ({"lam": 1.0}, "lam goes with model='svm'"),
         ({"model": "svm", "lam": 1.0, "kappa": 0.5}, "kappa must be 1 for model='svm', got 0.5"),
         ({"n_test": 0}, "n_test must be a positive integer, got 0"),
-        ({"weight_pos": -1.0}, "weight_pos must be >= 1e-75"),
+        ({"weight_pos": -1.0}, "weight_pos must be > 0, got -1"),
         ({"sat": "any"}, "sat must be one of 'largest_margin', 'typical', got 'any'"),
     ],
 )

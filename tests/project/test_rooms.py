@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "rbal"
 
 # From left to right, as data flow: a room imports only what stands in an earlier row.
 ROWS = [
-    {"_support", "plotting"},
-    {"losses", "moments", "metrics", "rbm"},
+    {"_support"},
+    {"losses", "moments", "metrics", "plotting", "rbm"},
     {"learners", "kernels"},
     {"saddle", "limits", "datasets", "samplers", "experiments"},
     {"calibration", "phases", "margins", "strategies", "deep"},

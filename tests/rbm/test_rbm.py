@@ -1054,7 +1054,7 @@ def test_bad_states_are_named_later_too():
     for call in calls:
         with pytest.raises(ValueError, match="expecting 6 features"):
             call(digits(L=5))
-        with pytest.raises(ValueError, match="X must hold states 0 … 1"):
+        with pytest.raises(ValueError, match=r"(X|init) must hold states 0 … 1"):
             call(digits() + 1)
 
 

@@ -131,7 +131,7 @@ def test_trained_regressions(T, weights, own):
         ({"weights": "equal"}, "weights must be None, 'balanced' or 3 numbers, one for each class, got 'equal'"),
         ({"weights": np.ones((3, 3))}, r"weights must be None, 'balanced' or 3 numbers.* got shape \(3, 3\)"),
         ({"weights": [1.0, -1.0, 1.0]}, "weights must be > 0"),
-        ({"lam": 0.0}, "lam must be > 0"),
+        ({"lam": 0.0}, "lam must be >= 1e-09"),
         ({"mixture": classes(6, D=10), "alphas": np.ones(6)}, "mixture must have at most 5 classes"),
     ],
 )

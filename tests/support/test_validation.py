@@ -229,7 +229,7 @@ REFUSED = {
     "weights must be numeric, got lists": lambda: rbal.solve_multinomial(PARTED, [1.0, 1.0], weights=[[1], [1, 2]]),
     "kappa_neg must be >=": lambda: rbal.LinearSVM(kappa_neg=2.0**63).fit(X, Y),
     "the largest sample_weight must be": lambda: rbal.LinearSVM().fit(X, Y, np.full(len(Y), 1.7e308)),
-    "weight_pos must be >= 1e-75 and <=": lambda: experiments.train(
+    "weight_pos must be > 0 and <=": lambda: experiments.train(
         RNG, classes=SPINS, alpha_pos=1.0, alpha_neg=2.0, weight_pos=1.7e308
     ),
     "answers must be True or False": lambda: experiments.train(
