@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 LARGEST = 1e75  # of a feature: sums of its fourth powers are finite
-TECHNICAL = 1e6  # upper bounds from here on are there for the sake of rounding
+TECHNICAL = 1e50  # upper bounds from here on only keep numbers from overflowing
 MOST_DRAWS = 2**14  # of what is drawn for an interval: each takes a saddle point, and its ends settle long before
 MOST_FLOATS = 2**28  # of one array of one-hot states, 2 GB
 
