@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from looks import ALONE, DESK, at_a_desk, on_a_phone, once
 from pages import CHROMIUM, HTML, PHONE, serve
 
@@ -21,6 +22,9 @@ def pytest_configure():
 
 settings.register_profile("rbal", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("rbal")
+# Hypothesis also draws constants that it finds in imported modules, even with derandomize. Workers import different
+# modules, so that without this line the same test draws other values from run to run.
+providers.is_local_module_file = lambda path: False
 
 
 @pytest.fixture(scope="session")
