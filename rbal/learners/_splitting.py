@@ -209,7 +209,8 @@ def fit_weights(vectors, factor, numbers):
     solve(factor, vectors[PULL], a)
     norm = np.sqrt(dot(a, a))
     if numbers[SLACK] >= 0 and norm <= radius:
-        a[int(numbers[SLACK])] = np.sqrt(radius * radius - norm * norm)
+        # a fused product may round the difference below zero
+        a[int(numbers[SLACK])] = np.sqrt(max(radius * radius - norm * norm, 0.0))
     elif norm > 0.0:
         if abs(norm / radius - 1.0) > CLOSE:
             solve(factor, a, change)
