@@ -20,7 +20,7 @@ from ._support.documented import Documented
 from ._support.validation import LARGEST, in_range, not_lost, number, real_array, squarable
 from .learners import LinearSVM
 from .metrics import Link
-from .moments._estimate import Fitter, from_covariances, from_rows
+from .moments.internal import Fitter, from_covariances, from_rows
 from .saddle import solve
 
 __all__ = ["Calibrated", "calibrated"]
@@ -125,7 +125,7 @@ class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if sample_weight is not None:
             X, y, sample_weight = _weighted(X, y, sample_weight)
             given = passed_on(self.estimator, sample_weight)
-        y = _two_labels(y)
+        y = two_labels(y)
         self.classes_ = np.unique(y)
         self.share_ = float(np.mean(y == self.classes_[1]))
         if self.share is not None:
@@ -310,7 +310,7 @@ def passed_on(estimator, sample_weight):
     return {f"{name}__sample_weight" if name else "sample_weight": sample_weight}
 
 
-def _two_labels(y):
+def two_labels(y):
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)

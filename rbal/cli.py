@@ -100,7 +100,7 @@ def losses():
 
 def metrics():
     """Names of the metrics that can count."""
-    from .metrics._records import goals
+    from .metrics.internal import goals
 
     return goals()
 
@@ -242,7 +242,7 @@ def advise(chosen):
     """Run ``rbal advise`` and return its exit code."""
     with interrupts_wait():
         from .advice import advise_file
-        from .advice._report import clean
+        from .advice.internal import clean
 
     shown = not chosen.quiet and sys.stderr.isatty()
     for name in ("label", "positive", "categorical", "drop", "keep", "na"):
@@ -298,7 +298,7 @@ def told(advice, chosen):
 
 def told_of_many(advice, chosen, bold):
     """Return what is printed about more than two classes: JSON, or text."""
-    from .advice._many_telling import text
+    from .advice.internal import text
 
     return advice.to_json() if chosen.json else text(advice, bold=bold)
 

@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr
 from ._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX
 from ._support.validation import one_of, real_array
 from .losses import EQUALITY, record_of
-from .losses._constraints import MAX_PANELS, NARROW
+from .losses.internal import MAX_PANELS, NARROW
 from .saddle import MixtureSolution, Solution
 
 

@@ -14,12 +14,8 @@ from ._support import parallel
 from ._support.validation import broadcast, flag, in_range, number
 from ._support.warnings import convergence_warning
 from .losses import HINGE
-from .moments._mixture import Mixture
-from .moments._spectrum import spectrum_of
-from .saddle._kernels import newton_address
-from .saddle._mixture import critical_margins
-from .saddle._problem import EDGE, Question
-from .saddle._sphere import edges
+from .moments import Mixture, spectrum_of
+from .saddle.internal import EDGE, Question, critical_margins, edges, newton_address
 
 ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
 SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins

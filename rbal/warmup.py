@@ -40,8 +40,7 @@ def solver():
 def phases():
     """Saddle points that are hard to find, which are solved in other ways; and where phases meet."""
     import rbal
-    from rbal.saddle._problem import RIDGE, UNSAT
-    from rbal.saddle._rescue import tables_and_rescue
+    from rbal.saddle.internal import RIDGE, UNSAT, tables_and_rescue
 
     for loss in rbal.losses.LOSSES.values():
         for mode in (UNSAT, RIDGE):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._support.validation import MOST_DRAWS, flag, n_dimensions, number, one_of, positive_int, real_array, seeded
 from ..losses import LOSSES, trained
-from ..metrics._records import goals, named, two_prices
+from ..metrics.internal import goals, named, two_prices
 from . import _table
 from ._advice import Advice
 from ._choice import Wanted

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._support.documented import Documented
 from .._support.validation import positive_int, real_array
-from ..calibration import _two_labels
+from ..calibration import two_labels
 from ..metrics import MixtureMetrics
 from ..strategies import REMEDIES, bagging
 from ._cuts import at_threshold
@@ -70,7 +70,7 @@ class AveragedScores(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def fit(self, X, y, **params):
         """Train all members on X (n rows) and labels y (n,); ``params`` go to each of them. Returns self."""
-        y = _two_labels(y)
+        y = two_labels(y)
         rng, self.estimators_ = check_random_state(self.random_state), []
         for _ in range(positive_int("members", self.members)):
             one = clone(self.estimator)

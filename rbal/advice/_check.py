@@ -123,7 +123,7 @@ def converged_scores(classifier, X, labels, new):
 
 def _exact_scores(svm, X, labels, new):
     """Return the scores of new rows by an SVM that is trained with interior points; NaN if that fails too."""
-    from ..learners._interior import fit_svm
+    from ..learners.internal import fit_svm
 
     y, costs = np.where(labels == 1, 1.0, -1.0), svm.C * svm.class_weight_[labels]
     rows, across = X, new

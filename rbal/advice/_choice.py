@@ -12,9 +12,9 @@ import pandas as pd
 
 from .._support.warnings import convergence_warning
 from ..losses import LOSSES
-from ..moments._estimate import Fitter, Sample
+from ..moments.internal import Fitter, Sample
 from ..strategies import REMEDIES
-from ..strategies._held import bias_is_held
+from ..strategies.internal import bias_is_held
 from ._remedies import Choice, Setting, Values, designs, evaluate, evaluate_each
 from ._widths import Wide
 

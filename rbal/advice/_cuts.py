@@ -137,7 +137,7 @@ def _density(at, mean, variance):
 
 def _slopes(law, setting, cut):
     """Return the derivatives (n, 2) of the metric in the rates of both classes above the threshold."""
-    from ..metrics._formulas import Rates
+    from ..metrics.internal import Rates
 
     record, rates = setting.record, [law.tpr(cut), law.fpr(cut)]
     found = []

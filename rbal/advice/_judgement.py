@@ -8,7 +8,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from .._support.warnings import convergence_warning
-from ..moments._estimate import ARGUMENTS, evenly
+from ..moments.internal import ARGUMENTS, evenly
 from ._choice import NEGLIGIBLE, TRUST, Selected, places, select, simplest
 from ._diagnose import notes
 from ._level import NOTHING, expected, level

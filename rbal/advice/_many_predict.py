@@ -26,7 +26,7 @@ from scipy.special import ndtri
 from .._support.warnings import convergence_warning
 from ..moments import Mixture
 from ..strategies import REMEDIES, restore
-from ..strategies._many import _mixing
+from ..strategies.internal import common_mixing
 from ._choice import TRUST, WORTH, simplicity
 
 DECADES = (-3, 1)  # of C that are tried first, one value each
@@ -224,7 +224,7 @@ def every(mixture, setting, bar):
     for name, remedy in REMEDIES.items():
         if remedy.searched:
             places = MIXED[len(setting.sizes) > SCANNED :] if len(set(setting.sizes)) > 1 else ()
-            mixings = [_mixing(setting.alphas, u) for u in places]
+            mixings = [common_mixing(setting.alphas, u) for u in places]
             found += [c for mixing in mixings for c in candidates(mixture, setting, name, C, mixing)]
             bar.update()
             continue

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..metrics import MixtureMetrics
-from ..metrics._records import named
+from ..metrics.internal import named
 from ..saddle import sweep
 from ..strategies import REMEDIES
-from ..strategies._records import Design, kept, multiplicity
+from ..strategies.internal import Design, kept, multiplicity
 from ._cuts import at_threshold
 from ._widths import Wide, free_share, solve_wide
 

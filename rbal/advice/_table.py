@@ -13,7 +13,7 @@ from scipy import sparse
 
 from .._support.frames import as_pandas, distinct, factorized, floats, is_plain, is_time, needs_plain
 from .._support.validation import LARGEST, listed, n_dimensions
-from ..moments._estimate import from_covariances, from_rows
+from ..moments.internal import from_covariances, from_rows
 from ._features import Counting, Ends, ManyLabels, TableError, features, still_counting, unnamed
 from ._numbers import ANYWHERE
 from ._sums import Sums, middles_and_widths, moments

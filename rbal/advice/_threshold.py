@@ -11,10 +11,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, inde
 
 from .._support.documented import Documented
 from .._support.validation import number, one_of, positive_int
-from ..calibration import _two_labels
+from ..calibration import two_labels
 from ..metrics import METRICS
-from ..metrics._formulas import Rates
-from ..metrics._records import goals, named
+from ..metrics.internal import Rates, goals, named
 from ._cuts import BANDWIDTH, POWER
 
 NODES = 16  # points of equal probability by which rates are smoothed
@@ -153,7 +152,7 @@ class TunedThreshold(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         one_of("metric", self.metric, [name for name in goals() if not METRICS[name].ranks])
         costs = tuple(number("costs", cost, 0.0, open_low=True) for cost in self.costs)
         X, y = indexable(X, y)
-        y = _two_labels(y)
+        y = two_labels(y)
         self.classes_, counts = np.unique(y, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError("y must hold two classes, got 1 class")

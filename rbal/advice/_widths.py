@@ -12,10 +12,10 @@ import numpy as np
 
 from .._support.warnings import convergence_warning
 from ..metrics import MixtureMetrics
-from ..moments._estimate import Sample
-from ..moments._spectrum import Spectrum
-from ..saddle._solve import sweep_widths
-from ..strategies._held import free_share
+from ..moments import Spectrum
+from ..moments.internal import Sample
+from ..saddle.internal import sweep_widths
+from ..strategies.internal import free_share
 
 ROUNDS = 4  # of weights and widths
 SETTLED = 1e-3  # change of log w at which rounds end

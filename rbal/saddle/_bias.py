@@ -3,8 +3,7 @@
 import math
 
 from .._support.gauss import GL_NODES, GL_WEIGHTS, jit, log_sf
-from ..losses._constraints import NARROW
-from ..losses._record import expectations_at, mean_force_at
+from ..losses.internal import NARROW, expectations_at, mean_force_at
 from ._problem import SMALL
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.gauss import cdf, jit
-from ..losses._record import Law, expectations_at, force_at, mean_loss_at
+from ..losses.internal import Law, expectations_at, force_at, mean_loss_at
 from ._bias import log_deficit, mean_force
 from ._problem import EDGE
 

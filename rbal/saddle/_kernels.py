@@ -12,7 +12,7 @@ from numba import typeof, types
 
 from .._support.gauss import jit
 from .._support.jit import FLOAT, INT, VECTOR, address, late
-from ..losses._record import NO_LAW, expectations_at
+from ..losses.internal import NO_LAW, expectations_at
 from ..moments import Spectrum
 from ._bias import solve_bias
 from ._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign, largest_of

@@ -11,7 +11,7 @@ from .._support.validation import broadcast, flag, in_range, number, one_of, pos
 from .._support.warnings import convergence_warning
 from ..losses import EQUALITY, HINGE, LOSSES, Loss
 from ..metrics import MixtureMetrics
-from ..moments._mixture import Mixture
+from ..moments import Mixture
 from ._clusters import Clusters, losses_at, report_at
 from ._mixture_phases import Task, can_vanish, major, margin_of, solve_edge, solve_ridge, solve_sphere, with_mode
 from ._mixture_sampled import Sphere, as_ridge, samples_of, solve_population

@@ -24,8 +24,8 @@ from scipy.optimize import brentq
 from .._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX, jit, pdf
 from .._support.validation import in_range
 from ..losses import record_of
-from ..losses._record import expectations_at
-from ..moments._spectrum import spectrum_of
+from ..losses.internal import expectations_at
+from ..moments import spectrum_of
 from ._solve import Solution
 
 CLOSEST = 1e-14  # 1 - |correlation| of machines that are taken to be the same

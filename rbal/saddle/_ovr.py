@@ -23,7 +23,7 @@ import numpy as np
 from .._support.validation import flag, in_range, instance, number, positive_int, real_array
 from .._support.warnings import convergence_warning
 from ..losses import record_of
-from ..losses._record import NO_LAW
+from ..losses.internal import NO_LAW
 from ..metrics import ManyMetrics
 from ..moments import Mixture
 from ._clusters import Clusters

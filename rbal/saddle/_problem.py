@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.gauss import jit
-from ..losses._record import Law
+from ..losses.internal import Law
 
 # What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
 # between the two (EDGE), or a fixed ridge k̂ (an SVM).

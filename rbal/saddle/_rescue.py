@@ -4,7 +4,7 @@ import numpy as np
 from numba import typeof, types
 
 from .._support.jit import FLOAT, INT, VECTOR, address, late
-from ..losses._record import CALLS, TRAITS
+from ..losses.internal import CALLS, TRAITS
 from ._kernels import kinds as newton_kinds
 from ._problem import RIDGE, UNSAT, Question
 from ._ridge import rescue_ridge

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._support.validation import number, positive_int
 from ..losses import HINGE
-from ..moments._spectrum import spectrum_of
+from ..moments import spectrum_of
 from ._kernels import evaluate, newton, workspace
 from ._problem import LOG_Q, UNSAT, Problem
 from ._starts import HUGE, sphere_start

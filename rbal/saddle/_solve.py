@@ -10,8 +10,7 @@ from .._support.validation import broadcast, flag, in_range, number, one_of, pos
 from .._support.warnings import convergence_warning
 from ..losses import record_of
 from ..metrics import Metrics
-from ..moments._mixture import Mixture
-from ..moments._spectrum import spectrum_of
+from ..moments import Mixture, spectrum_of
 from ._class_margins import margins_of, moved
 from ._kernels import newton_address
 from ._problem import RIDGE, UNSAT, Question

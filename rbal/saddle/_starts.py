@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .._support.gauss import jit
-from ..losses._record import force_at
+from ..losses.internal import force_at
 from ._kernels import newton_at
 from ._problem import EDGE, LOG_Q, LOG_X, RIDGE, UNSAT, ZETA, B, R
 from ._weights import sums

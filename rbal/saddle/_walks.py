@@ -8,7 +8,7 @@ from numba import prange
 
 from .._support.gauss import cdf, jit
 from .._support.jit import compiled
-from ..losses._record import law_of, mean_loss_at
+from ..losses.internal import law_of, mean_loss_at
 from ._kernels import data_side
 from ._problem import LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign
 from ._rescue import rescue_at

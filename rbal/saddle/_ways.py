@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from .._support.gauss import jit
-from ..losses._record import Law, law_of
+from ..losses.internal import Law, law_of
 from ._kernels import newton_at
 from ._problem import EDGE, SAT, Problem
 

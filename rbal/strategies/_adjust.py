@@ -11,7 +11,7 @@ from .._support.validation import broadcast, in_range, number, one_of, real_arra
 from ..losses import homogeneity, record_of, tempered
 from ..moments import Mixture
 from ..saddle import Solution
-from ..saddle._class_margins import moved, shifts_of
+from ..saddle.internal import moved, shifts_of
 from ._mixing import EDGES, _end, _highest, _solve, scored, sizes
 
 POWER = 0.15  # of the class sizes, in the temperatures of the vector-scaling loss beside a shift of strength 1

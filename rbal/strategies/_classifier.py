@@ -138,7 +138,7 @@ def best_classifier(
     import pandas as pd
 
     from ..kernels import moments
-    from ..moments._kernel import labelled
+    from ..moments.internal import labelled
 
     X = real_array("X", X, 2)
     member, label = labelled(y, len(X), positive)

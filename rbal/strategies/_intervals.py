@@ -21,7 +21,7 @@ from scipy.special import ndtri
 from .._support.validation import MOST_DRAWS, number, one_of, positive_int, real_array
 from .._support.warnings import told_once
 from ..moments import Moments
-from ..moments._kernel import labelled
+from ..moments.internal import labelled
 from ..saddle import solve
 from ._mixing import scored
 from ._records import REMEDIES

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .._support.validation import in_range, instance, number, one_of, real_array
-from ..metrics._many import GOALS, goal
+from ..metrics.internal import GOALS, goal
 from ..saddle import MultinomialSolution, OvrSolution, solve_multinomial, solve_ovr
-from ..saddle._ovr import checked_alphas
+from ..saddle.internal import checked_alphas
 from ._records import REMEDIES, Remedy
 
 GRID, REFINED = 7, 5  # sizes at which all classes meet, evenly spaced in their logarithm; and steps to refine the best
@@ -205,7 +205,7 @@ def _best(solved, remedy, alphas, threshold, metric, phi):
     value = goal(metric)
 
     def at(u):
-        mixing = _mixing(alphas, u) if remedy.searched else None
+        mixing = common_mixing(alphas, u) if remedy.searched else None
         solution = solved(remedy.name, mixing)
         offsets = {"trained": lambda: np.zeros(alphas.size), "logit adjustment": lambda: logit_offsets(solution)}.get(
             threshold, lambda: solution.metrics.best_offsets(metric, phi)
@@ -223,7 +223,7 @@ def _best(solved, remedy, alphas, threshold, metric, phi):
     return max((found[best], at(float(closer.x))), key=lambda one: one[2])[:2]
 
 
-def _mixing(alphas, u):
+def common_mixing(alphas, u):
     """Return the mixing at which all classes meet at a size between the extremes, u of the way in its logarithm."""
     ratio = alphas.max() / alphas.min()
     if ratio == 1.0:

@@ -25,7 +25,7 @@ from .. import experiments, kernels
 from ..datasets import images
 from ..saddle import sweep
 from ..strategies import REMEDIES, own_widths
-from ..strategies._held import free_share
+from ..strategies.internal import free_share
 from ._stored import RESULTS, WORK, renew
 
 PAIRS = {

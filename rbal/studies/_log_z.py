@@ -38,8 +38,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import experiments
 from ..datasets import images, lattice
 from ..rbm import RBM
-from ..rbm._machine import serial_products
-from ..rbm._partition import annealed, bridged, enumerable, enumerated, path_to, there_and_back
+from ..rbm.internal import annealed, bridged, enumerable, enumerated, path_to, serial_products, there_and_back
 from ._stored import RESULTS, WORK, renew
 
 SEEDS = range(7600, 7610)

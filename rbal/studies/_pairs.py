@@ -36,7 +36,7 @@ from .. import experiments
 from ..datasets import images
 from ..learners import LinearSVM
 from ..moments import Mixture, Moments
-from ..moments._choice import cut, number_of_parts
+from ..moments.internal import cut, number_of_parts
 from ..saddle import solve
 from ._stored import RESULTS, WORK, renew
 

@@ -27,7 +27,7 @@ from ..datasets import images, lattice
 from ..learners import LinearSVM, SphericalPerceptron
 from ..metrics import MixtureMetrics
 from ..moments import Mixture
-from ..moments._choice import cut, number_of_parts
+from ..moments.internal import cut, number_of_parts
 from ..saddle import solve
 from . import _pairs
 from ._pairs import KINDS, LAM, SEED, clouds, parts_of_digit

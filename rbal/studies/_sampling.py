@@ -16,7 +16,7 @@ from tqdm.auto import trange
 from .. import experiments
 from .._support.validation import one_of, positive_int
 from ..datasets.images import load_mnist
-from ..experiments._train import measured
+from ..experiments.internal import measured
 from ..rbm import RBM
 from ._stored import RESULTS, WORK, renew
 

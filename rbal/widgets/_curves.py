@@ -11,7 +11,7 @@ from scipy.special import logit
 from .. import plotting, saddle
 from .._support.validation import one_of
 from ..metrics import METRICS
-from ..metrics._records import goals
+from ..metrics.internal import goals
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
 

@@ -5,8 +5,7 @@ from functools import cache
 import numpy as np
 
 from .._support.validation import one_of
-from ..moments import Moments
-from ..moments._spectrum import spectrum_of
+from ..moments import Moments, spectrum_of
 
 RANDOM, POTTS = 707, 2  # seeds of the random classes of the chapter metrics_seen and of the Potts frequencies
 

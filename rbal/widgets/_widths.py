@@ -6,9 +6,8 @@ from ipywidgets import FloatLogSlider
 from .. import plotting, saddle
 from .._support.validation import number
 from ..metrics import MixtureMetrics
-from ..moments import Mixture
-from ..moments._blocks import Diagonal
-from ..moments._spectrum import spectrum_of
+from ..moments import Mixture, spectrum_of
+from ..moments.internal import Diagonal
 from ._canvas import FAINT, INK, Readout, book_style, rounded, two_digits
 from ._explorer import ROOM, WIDE, DataExplorer, margin_slider, size_slider
 

@@ -216,6 +216,6 @@ def sigmoid(unseen, y):
 
 def best_f1(unseen, y):
     """Return the threshold at which F1 of unseen scores (n,) is highest, midway between two of them."""
-    from ...advice._threshold import best_cut
+    from ...advice.internal import best_cut
 
     return best_cut(unseen, y > 0, METRICS["f1"])[0]

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from ...advice import _judgement as judgement
 from ...advice import _remedies, _table, advise
 from ...metrics import evaluate
-from ...moments._estimate import Fitter
+from ...moments.internal import Fitter
 from ...samplers import RandomMixSampler
 from ._sources import table_of
 
