@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from ._support.validation import flag, one_of, positive_int
@@ -149,17 +150,6 @@ def spins():
     synthetic.fit_potts_model(np.full((3, 2), 0.5), np.zeros((6, 6)), **options)
 
 
-def lattice():
-    """Lattice proteins: folding, and chains of sequences."""
-    from rbal.datasets import lattice
-
-    structures = lattice.load_structures()
-    start, end = (structures.native[name] for name in "AC")
-    lattice.p_nat(lattice.load_dimers()[:2, :27], structures, start)
-    few = {"n_samples": 2, "n_chains": 2, "burn_in": 19, "thin": 1, "p_min": 1e-12, "n_jobs": 1, "progress": False}
-    lattice.sample_dimers(structures, start, end, chi=5.0, rng=0, **few)
-
-
 def advice():
     """A table, as ``rbal advise`` takes it, and without widths."""
     import rbal
@@ -184,6 +174,7 @@ class Step(NamedTuple):
 
     call: Callable
     after: frozenset = frozenset()  # steps that compile what this one needs too
+    packages: tuple = ()  # of an extra: without them the step is left out
 
     @property
     def name(self):
@@ -201,18 +192,17 @@ STEPS = (
     Step(phases, frozenset({"solver"})),
     Step(losses, frozenset({"sweeps"})),
     Step(mixtures, frozenset({"losses"})),
-    Step(lattice),
     Step(spins),
     Step(bags, frozenset({"losses"})),
     Step(advice, frozenset({"losses", "phases", "mixtures"})),
-    Step(explorers, frozenset({"losses", "phases", "perceptron"})),
+    Step(explorers, frozenset({"losses", "phases", "perceptron"}), ("ipywidgets", "matplotlib", "contourpy")),
 )
 
 
 # ---- how
 
 
-def run(only=None, *, jobs=None, native=False, progress=True):
+def run(only=None, *, jobs=None, native=False, progress=True, steps=STEPS):
     """Compile everything that is not in numba's cache.
 
     Parameters
@@ -225,6 +215,8 @@ def run(only=None, *, jobs=None, native=False, progress=True):
         Whether to compile for this very CPU what came with the package for a family of them.
     progress : bool
         Whether to show a bar.
+    steps : sequence of Step
+        What can be compiled. What a step comes after stands before it.
 
     Returns
     -------
@@ -247,7 +239,7 @@ def run(only=None, *, jobs=None, native=False, progress=True):
 
     from ._support.cache import NotKept
 
-    steps = chosen(only)
+    steps = chosen(only, steps)
     jobs = joblib.cpu_count() if jobs is None else positive_int("jobs", jobs)
     flag("native", native), flag("progress", progress)
     folder, began = cache_folder(), time.perf_counter()
@@ -262,17 +254,17 @@ def run(only=None, *, jobs=None, native=False, progress=True):
     return Warmed(functions, time.perf_counter() - began, folder)
 
 
-def chosen(only=None):
-    """Return the steps of these names and those that they need, in order; all steps for None."""
+def chosen(only=None, steps=STEPS):
+    """Return the steps of these names and those that they need, in order; all that are installed for None."""
     if only is None:
-        return list(STEPS)
+        return [step for step in steps if all(map(find_spec, step.packages))]
     for name in only:
-        one_of("only", name, tuple(step.name for step in STEPS))
+        one_of("only", name, tuple(step.name for step in steps))
     wanted = set(only)
-    for step in reversed(STEPS):  # what a step needs stands before it
+    for step in reversed(steps):  # what a step needs stands before it
         if step.name in wanted:
             wanted |= step.after
-    return [step for step in STEPS if step.name in wanted]
+    return [step for step in steps if step.name in wanted]
 
 
 def cache_folder():

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import itertools
 import os
 import pkgutil
 import pty
@@ -16,6 +17,7 @@ from numba import config
 from rbal import cli, warmup
 from rbal._support import compiling
 from rbal._support.jit import Kernel
+from rbal_book.warmup import STEPS
 
 ROOT = Path(__file__).parents[1]
 jitted = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
@@ -79,16 +81,17 @@ def compiled():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # such small data say nothing
-@pytest.mark.parametrize("step", warmup.STEPS, ids=lambda step: step.name)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
 def test_every_step_runs(step, compiled):
     assert compiled(step) >= 0
 
 
 def kernels():
-    """Every compiled function of the package, by name."""
+    """Every compiled function of both packages, by name."""
     found = {}
-    for module in pkgutil.walk_packages([str(ROOT / "rbal")], "rbal."):
-        if module.name.startswith("rbal.deep") or module.name.endswith(("__main__", "studies._deep")):
+    packages = [pkgutil.walk_packages([str(ROOT / name)], f"{name}.") for name in ("rbal", "rbal_book")]
+    for module in itertools.chain(*packages):
+        if module.name.startswith("rbal_book.deep") or module.name.endswith(("__main__", "studies._deep")):
             continue
         for name, value in vars(importlib.import_module(module.name)).items():
             if isinstance(value, Kernel) and value.py_func.__module__ == module.name:
@@ -101,7 +104,7 @@ def kernels():
 @jitted
 def test_no_kernel_is_left_out(compiled):
     """After all steps each has a compiled form in the cache: a new kernel needs a step that calls it."""
-    for step in warmup.STEPS:
+    for step in STEPS:
         compiled(step)
     every = kernels()
     assert len(every) > 100

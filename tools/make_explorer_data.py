@@ -14,13 +14,14 @@ import numpy as np
 
 import rbal
 from rbal import saddle
-from rbal.datasets import images, lattice, synthetic
+from rbal.datasets import synthetic
 from rbal.losses import HINGE
 from rbal.metrics import METRICS
 from rbal.saddle._kernels import newton_address
 from rbal.saddle._problem import RIDGE, UNSAT, Question
 from rbal.saddle._rescue import tables_and_rescue
 from rbal.saddle._walks import COLUMNS, N_COLUMNS, walk
+from rbal_book.datasets import images, lattice
 
 EXPLORER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
 TARGET = EXPLORER / "data" / "moments.json"

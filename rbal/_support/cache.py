@@ -27,7 +27,7 @@ from numba.core.registry import cpu_target
 PACKAGE = Path(__file__).parents[1]
 SHIPPED = PACKAGE / "_compiled"
 MANIFEST = "manifest.json"
-IMPORT = re.compile(r"^\s*from (\.+)([\w.]*) import (\(.*?\)|.*?$)", re.MULTILINE | re.DOTALL)
+IMPORT = re.compile(r"^\s*from (\.+|rbal\b\.?)([\w.]*) import (\(.*?\)|.*?$)", re.MULTILINE | re.DOTALL)
 
 # The CPU that files of a wheel are compiled for, by machine, and what a CPU must have to run them. On x86 nearly all
 # have had it since 2013 (Haswell, Excavator). The script `start`, for Binder, makes the same choice.
@@ -40,7 +40,7 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names for the same
 
 @functools.cache
 def stamp(path):
-    """Digest of a source and of all sources of the package that it imports, directly or not.
+    """Digest of a source and of all sources that it imports from this package or its own, directly or not.
 
     Numba compares the date of the file that a function stands in, but not of those it calls into: an edited loss would
     leave the old solver in the cache.
@@ -54,10 +54,11 @@ def stamp(path):
 
 @functools.cache
 def _imported(source):
-    """Files of the package that a source takes names from, by its relative imports."""
+    """Files that a source takes names from, by its relative imports and those from ``rbal``."""
     found = set()
-    for dots, module, names in IMPORT.findall(source.read_text(encoding="utf-8")):
-        folder = source.parents[len(dots) - 1].joinpath(*module.split(".")) if module else source.parents[len(dots) - 1]
+    for start, module, names in IMPORT.findall(source.read_text(encoding="utf-8")):
+        base = PACKAGE if start.startswith("rbal") else source.parents[len(start) - 1]
+        folder = base.joinpath(*module.split(".")) if module else base
         places = [folder, *(folder / name for name in re.findall(r"\w+", names))]
         found |= {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
     return {file for file in found if file.is_file() and file != PACKAGE / "__init__.py"}
@@ -196,7 +197,7 @@ class Named(IndexDataCacheFile):
 
 
 class Kept(FunctionCache):
-    """The compiled forms of one function of the package."""
+    """The compiled forms of one function."""
 
     _impl_class = Files
 
@@ -206,9 +207,9 @@ class Kept(FunctionCache):
         if isinstance(self._impl.locator, Nowhere):
             self.disable()
         self._shipped = None
-        if source.is_relative_to(PACKAGE):
+        if source.is_file():  # not a cell of a notebook
             self._cache_file = Named(self.cache_path, self._impl.filename_base, stamp(source))
-            if shipped():
+            if shipped() and source.is_relative_to(PACKAGE):
                 folder = SHIPPED / source.parent.relative_to(PACKAGE)
                 self._shipped = Named(str(folder), self._impl.filename_base, stamp(source))
 

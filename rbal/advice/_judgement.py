@@ -17,8 +17,8 @@ from ._widths import Wide
 
 # Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
 # distance between the classes of real tables. It is larger for few rows, since the covariance is then that of the other
-# class. With these sizes, which rbal.studies.tables.model_error finds, 90 % of the intervals hold what is measured on
-# the design tables of the chapter your_data. The judging tables had no part in it.
+# class. With these sizes, found by the book's study of tables (rbal_book.studies.tables.model_error), 90 % of the
+# intervals hold what is measured on its design tables. The judging tables had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
 OF_WIDTHS = {25: 0.15, 142: 0.12}  # the same with a width for each class
 # The same for an RBF kernel: root mean square of the log-ratio of trained to predicted distances, class weights, over

@@ -181,7 +181,7 @@ def _drawn(draw, sizes, labels, first=0):
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    from ..plotting import BLUE, SKY, VERMILLION
+    from .._support.look import BLUE, SKY, VERMILLION
 
     inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
     clear = {"figure.facecolor": "none", "axes.facecolor": "none", "legend.frameon": False}
@@ -205,7 +205,7 @@ def _more_data(advice):
     """Return a section on what more rows would bring, with a figure, if the whole classifier was advised on."""
     if not advice.whole:
         return ""
-    from ..plotting import BLUE, VERMILLION
+    from .._support.look import BLUE, VERMILLION
 
     curve = advice.curve_of_data
 

@@ -244,7 +244,7 @@ def plot(advice, axes=None):
     """Draw the remedies with their intervals, and the metric against the mixing; return the figure."""
     import matplotlib.pyplot as plt
 
-    from ..plotting import BLUE, SKY, VERMILLION
+    from .._support.look import BLUE, SKY, VERMILLION
 
     if axes is None:
         _, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", width_ratios=(1.3, 1.0))

@@ -56,7 +56,7 @@ def summary(table, by=None):
 
 
 def pivot(table, output, by, **cell):
-    """What the trials returned, as an array with one row for each trial, ready for ``rbal.plotting.dots``.
+    """What the trials returned, as an array with one row for each trial, ready for ``rbal_book.plotting.dots``.
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import rbal
-from rbal import studies
 from rbal.advice import _check, _judgement, _level
+from rbal_book import studies
 
 
 def table(n=400, D=6, seed=0):

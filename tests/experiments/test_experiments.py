@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rbal
 from rbal import experiments
 from rbal.datasets import synthetic
-from rbal.datasets.images import load_mnist
 from rbal.experiments import TrialError, _store, generator, pivot, run, summary, train
+from rbal_book.datasets.images import load_mnist
 
 PAGE = Path(__file__).parents[2] / "book" / "clusters.md"
 GRID = {"n": [3, 50], "scale": [0.5, 1.0, 2.0], "kind": ["normal", "uniform"]}

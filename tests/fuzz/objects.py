@@ -35,7 +35,8 @@ from rbal import (
     strategies,
     studies,
 )
-from rbal.datasets import lattice, synthetic
+from rbal.datasets import synthetic
+from rbal_book.datasets import lattice
 
 GLOBALS = {
     "Decimal": Decimal, "Fraction": Fraction, "Path": Path, "np": np, "pd": pd, "pl": pl, "pa": pa, "sparse": sparse,

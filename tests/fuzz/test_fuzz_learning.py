@@ -9,8 +9,8 @@ from nasty import Case, hold
 from objects import GLOBALS, Objects
 
 import rbal
-import rbal.lessons
-import rbal.studies.tables
+import rbal_book.lessons
+import rbal_book.studies.tables
 
 pytestmark = pytest.mark.fuzz
 AREA = "learning"
@@ -72,7 +72,7 @@ def quiet(function):
 GLOBALS |= {
     "svm_fit": svm_fit, "perceptron_fit": perceptron_fit, "trained_orders": trained_orders, "boltzmann": boltzmann, "saved": saved,
     "random_mix": resample(rbal.RandomMixSampler), "informed": resample(rbal.LikelihoodInformedSampler),
-    "smote": resample(rbal.RBMSMOTE), "tables": rbal.studies.tables, "check_answer": quiet(rbal.lessons.check),
+    "smote": resample(rbal.RBMSMOTE), "tables": rbal_book.studies.tables, "check_answer": quiet(rbal_book.lessons.check),
 }  # fmt: skip
 
 
@@ -193,7 +193,7 @@ CASES = [
     Case("studies.holm", {"p": ("[0.01, 0.5]",)}, nan=True),
     Case("studies.clustered", {"differences": ("[0.1, 0.2, -0.1, 0.4]",), "source": ("['a', 'a', 'b', 'c']",), "level": ("0.95",)}, covers=("studies.Clustered",)),
     Case("studies.stored", {"name": ("'sampling'",), "folder": ("None",)}, errors=(ValueError, TypeError, OSError)),
-    Case("check_answer", {"name": tuple(map(repr, rbal.lessons._exercises.EXERCISES))[:2], "answer": ("0.5", "(0.1, 0.2)")}, optional=(), covers=("lessons.check",)),
+    Case("check_answer", {"name": tuple(map(repr, rbal_book.lessons._exercises.EXERCISES))[:2], "answer": ("0.5", "(0.1, 0.2)")}, optional=(), covers=("lessons.check",)),
 ]  # fmt: skip
 
 
