@@ -8,7 +8,7 @@ which is both quicker to make and smaller on the wire than one in full colour.
 import io
 from contextlib import contextmanager
 
-import matplotlib as mpl
+import matplotlib.style
 import numpy as np
 from ipywidgets import Image as ImageWidget
 from ipywidgets import Layout
@@ -35,7 +35,7 @@ COLOURS = (
 @contextmanager
 def book_style():
     """Use the style of the book, whatever the notebook has set; the font is named, since each draw looks it up."""
-    with mpl.style.context(["default", look.STYLE, {"font.family": "DejaVu Sans"}]):
+    with matplotlib.style.context(["default", look.STYLE, {"font.family": "DejaVu Sans"}]):
         yield
 
 

