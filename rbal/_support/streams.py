@@ -17,15 +17,16 @@ PLAIN = str.maketrans({
 
 
 def open_streams():
-    """Make standard streams usable: closed ones lead nowhere, and the output replaces letters that it lacks."""
+    """Make standard streams usable: closed ones lead nowhere, and what is written replaces letters that they lack."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:  # closed: without this, a file that is opened later would get its number
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_RDWR), number)
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     codecs.register_error("rbal", plain)
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="rbal")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="rbal")
 
 
 @contextlib.contextmanager

@@ -171,3 +171,9 @@ def test_a_long_name_of_a_page_is_a_name(tmp_path):
     page = tmp_path / ("a" * 245 + ".html")
     assert streams.write_page(page, "<p>") is None
     assert [entry.name for entry in tmp_path.iterdir()] == [page.name]
+
+
+def test_errors_escape_what_their_stream_cannot_encode(folder):
+    code, _, err = shell(folder, "rbal advise FIXED $'\\xff'", PYTHONIOENCODING="utf-8:strict", LC_ALL="C.UTF-8")
+    assert code == 2  # of argparse
+    assert r"unrecognized arguments: \udcff" in err
