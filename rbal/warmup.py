@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from ._support.extras import PACKAGES
 from ._support.validation import flag, one_of, positive_int
 
 
@@ -174,7 +175,7 @@ class Step(NamedTuple):
 
     call: Callable
     after: frozenset = frozenset()  # steps that compile what this one needs too
-    packages: tuple = ()  # of an extra: without them the step is left out
+    extra: str = ""  # without whose packages the step is left out
 
     @property
     def name(self):
@@ -195,7 +196,7 @@ STEPS = (
     Step(spins),
     Step(bags, frozenset({"losses"})),
     Step(advice, frozenset({"losses", "phases", "mixtures"})),
-    Step(explorers, frozenset({"losses", "phases", "perceptron"}), ("ipywidgets", "matplotlib", "contourpy")),
+    Step(explorers, frozenset({"losses", "phases", "perceptron"}), "widgets"),
 )
 
 
@@ -257,7 +258,7 @@ def run(only=None, *, jobs=None, native=False, progress=True, steps=STEPS):
 def chosen(only=None, steps=STEPS):
     """Return the steps of these names and those that they need, in order; all that are installed for None."""
     if only is None:
-        return [step for step in steps if all(map(find_spec, step.packages))]
+        return [step for step in steps if all(map(find_spec, PACKAGES.get(step.extra, ())))]
     for name in only:
         one_of("only", name, tuple(step.name for step in steps))
     wanted = set(only)
