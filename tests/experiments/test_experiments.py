@@ -380,7 +380,7 @@ def test_other_files_are_left_alone(tmp_path, text):
         ({"seed": 1}, "seed is 0 there, 1 here; take another path, or delete it"),
         ({"trial": slowly}, r"trial is '\w+\.moments' there, '\w+\.slowly' here"),
         ({"trial": functools.partial(moments, scale=2.0)}, "arguments is"),
-        ({"version": "9.9"}, "rbal is '0.1.0' there, '9.9' here"),
+        ({"version": "9.9"}, f"rbal is '{rbal.__version__}' there, '9.9' here"),
     ],
 )
 def test_the_store_of_another_run_is_refused(tmp_path, monkeypatch, change, message):
