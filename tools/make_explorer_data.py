@@ -17,10 +17,7 @@ from rbal import saddle
 from rbal.datasets import images, lattice, synthetic
 from rbal.losses import HINGE
 from rbal.metrics import METRICS
-from rbal.saddle._kernels import newton_address
-from rbal.saddle._problem import RIDGE, UNSAT, Question
-from rbal.saddle._rescue import tables_and_rescue
-from rbal.saddle._walks import COLUMNS, N_COLUMNS, walk
+from rbal.saddle.internal import COLUMNS, N_COLUMNS, RIDGE, UNSAT, Question, newton_address, tables_and_rescue, walk
 
 EXPLORER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
 TARGET = EXPLORER / "data" / "moments.json"

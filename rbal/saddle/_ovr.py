@@ -26,13 +26,12 @@ from ..losses import record_of
 from ..losses.internal import NO_LAW
 from ..metrics import ManyMetrics
 from ..moments import Mixture
-from ._clusters import Clusters
-from ._mixture import report
-from ._mixture_phases import Task, solve_ridge
+from ._equations import COLLAPSED, RIDGE, UNSAT
+from ._mixture_data import Clusters
+from ._mixture_fallback import Task, solve_ridge
+from ._mixture_solve import report
 from ._overlap import CLOSEST, Side, shared_force
-from ._problem import RIDGE, UNSAT
 from ._solve import LARGEST_SIZE, PHASES
-from ._ways import COLLAPSED
 
 STEPS = 60  # of Newton's method for one overlap, which takes about four
 

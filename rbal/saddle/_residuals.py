@@ -7,9 +7,8 @@ import numpy as np
 from .._support.validation import number, positive_int
 from ..losses import HINGE
 from ..moments import spectrum_of
-from ._kernels import evaluate, newton, workspace
-from ._problem import LOG_Q, UNSAT, Problem
-from ._starts import HUGE, sphere_start
+from ._equations import LOG_Q, UNSAT, Problem
+from ._newton import HUGE, evaluate, newton, sphere_start, workspace
 
 
 class Residuals(NamedTuple):

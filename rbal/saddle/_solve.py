@@ -12,10 +12,10 @@ from ..losses import record_of
 from ..metrics import Metrics
 from ..moments import Mixture, spectrum_of
 from ._class_margins import margins_of, moved
-from ._kernels import newton_address
-from ._problem import RIDGE, UNSAT, Question
-from ._rescue import tables_and_rescue
-from ._walks import COLUMNS, N_COLUMNS, Walks, walk, walk_parallel
+from ._continuation import COLUMNS, N_COLUMNS, Walks, walk, walk_parallel
+from ._equations import RIDGE, UNSAT, Question
+from ._fallback import tables_and_rescue
+from ._newton import newton_address
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
@@ -168,7 +168,7 @@ def solve(
     BA 0.6259, at the best threshold 0.6453
     """
     if isinstance(moments, Mixture):
-        from ._mixture import asked_of, solve_mixture
+        from ._mixture_solve import asked_of, solve_mixture
 
         point = {"alpha_pos": alpha_pos, "alpha_neg": alpha_neg, "kappa": kappa, "kappa_neg": kappa_neg, "lam": lam}
         point |= {"weight_pos": weight_pos, "weight_neg": weight_neg}
@@ -235,7 +235,7 @@ def sweep(
     array([0.6064, 0.6311, 0.6313])
     """
     if isinstance(moments, Mixture):
-        from ._mixture import asked_of, sweep_mixture
+        from ._mixture_solve import asked_of, sweep_mixture
 
         point = {"alpha_pos": alpha_pos, "alpha_neg": alpha_neg, "kappa": kappa, "kappa_neg": kappa_neg, "lam": lam}
         point |= {"weight_pos": weight_pos, "weight_neg": weight_neg}

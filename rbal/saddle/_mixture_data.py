@@ -12,8 +12,7 @@ import numpy as np
 
 from .._support.gauss import cdf, jit
 from ..losses.internal import Law, expectations_at, force_at, mean_loss_at
-from ._bias import log_deficit, mean_force
-from ._problem import EDGE
+from ._equations import EDGE, log_deficit, mean_force
 
 LAST = 1e-7  # step of the bias, over the spread of scores, that is the last: the error after it is its square
 SATURATED = 1e-7  # share of forces that are not c, below which balanced classes fix the bias by these few

@@ -1,6 +1,6 @@
 """Which phase a mixture is in, where to start, and what to try when Newton's method fails.
 
-The strategy is that of ``_sphere.py`` and ``_ridge.py``, for any number of clusters.
+The strategy is that of ``_fallback.py``, for any number of clusters.
 """
 
 import math
@@ -9,13 +9,20 @@ from typing import NamedTuple
 import numpy as np
 
 from ..losses import Law
-from ._clusters import data_side, pulls
-from ._mixture_newton import VANISHED, search, solve_and_report, workspace
-from ._mixture_starts import loose_start, ridge_start, sphere_start, under_ridge
-from ._problem import EDGE, SAT, UNSAT
-from ._ridge import FAR
-from ._starts import FEW, HUGE, X_LIMIT
-from ._ways import COLLAPSED, PATIENCE
+from ._equations import COLLAPSED, EDGE, SAT, UNSAT
+from ._fallback import FAR
+from ._mixture_data import data_side, pulls
+from ._mixture_newton import (
+    VANISHED,
+    loose_start,
+    ridge_start,
+    search,
+    solve_and_report,
+    sphere_start,
+    under_ridge,
+    workspace,
+)
+from ._newton import FEW, HUGE, PATIENCE, X_LIMIT
 
 
 class Task(NamedTuple):

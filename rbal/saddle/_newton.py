@@ -1,7 +1,4 @@
-"""The saddle point and Newton's method for it, compiled: arrays and scalars in, arrays and scalars out.
-
-Notation as in the paper. The docstring of ``rbal.saddle`` explains the method, that of ``rbal.losses`` the data side.
-"""
+"""Newton's method for the saddle point of two classes, and where it starts, compiled."""
 
 import functools
 import math
@@ -12,43 +9,31 @@ from numba import typeof, types
 
 from .._support.gauss import jit
 from .._support.jit import FLOAT, INT, VECTOR, address, late
-from ..losses.internal import NO_LAW, expectations_at
+from ..losses.internal import NO_LAW, force_at
 from ..moments import Spectrum
-from ._bias import solve_bias
-from ._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign, largest_of
-from ._weights import solve_norm, weight_side
+from ._equations import (
+    EDGE,
+    LOG_Q,
+    LOG_X,
+    RIDGE,
+    SAT,
+    UNSAT,
+    ZETA,
+    B,
+    Problem,
+    R,
+    assign,
+    data_side,
+    largest_of,
+    solve_bias,
+    solve_norm,
+    sums,
+    weight_side,
+)  # fmt: skip
 
 # The widest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to what is a double.
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0
 PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a path may pass, not stay
-
-
-@jit
-def data_side(law, problem, kappa_shift, at, hats):
-    """Rows of hats (6, 4), at q, x, r, b: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ.
-
-    The scores of a class of width w have w·q and w·x, and its forces count w times in x̂ and q̂.
-    """
-    q, x, r, b = at
-    for row in range(6):
-        for j in range(4):
-            hats[row, j] = 0.0
-    for k in range(2):
-        y = 1.0 - 2.0 * k
-        a = problem.alpha[k]
-        kappa = problem.kappa[k] + kappa_shift
-        w = problem.width[k]
-        e = expectations_at(law.expectations, (kappa, problem.weight[k], w * x, 0.5 * r - y * b, w * q))
-        for row in range(6):
-            # value, ∂q, ∂x, ∂r = ∂μ/2, ∂b = -y ∂μ, ∂κ = -∂μ (the expectations depend on κ - μ)
-            if row < 3:
-                j, scale = (0, a) if row == 0 else ((6, w * a) if row == 1 else (9, w * a))
-            else:
-                j, scale = 3, (0.5 * a if row == 3 else (-y * a if row == 4 else -a))
-            hats[row, 0] += w * scale * e[j + 2]
-            hats[row, 1] += w * scale * e[j + 1]
-            hats[row, 2] += 0.5 * scale * e[j]
-            hats[row, 3] += y * scale * e[j]
 
 
 class Workspace(NamedTuple):
@@ -217,3 +202,77 @@ newton_at = late(FOUND, kinds)
 def newton_address():
     """What a question holds as ``newton``."""
     return address(newton, FOUND, kinds())
+
+
+# ---- where to start, and the first attempt at a point
+
+
+X_LIMIT = 1e7  # x/√q beyond this: go and see whether the data are separable
+HUGE = 1e300
+PATIENCE = 20  # times max_iter: all iterations of one search, after which it is given up
+FEW, FEWER = np.int64(40), np.int64(20)  # iterations after which to look at something else, before more is tried
+VANISHING = -40.0  # log q below which to see whether any weights lower the loss
+
+
+@jit
+def force(problem, k, u):
+    """-ℓ'(u), the force on a sample of class k that ended at u."""
+    return force_at(problem.law.force, (problem.kappa[k], problem.weight[k], u))
+
+
+@jit
+def sphere_start(problem, spectrum, y):
+    """Set y to weights on the sphere, half aligned with the shift."""
+    m = sums(spectrum)
+    q = problem.norm * m.g1 / m.g0
+    y[LOG_Q], y[LOG_X] = math.log(q), 0.0 if problem.mode == EDGE else 0.5 * math.log(q)
+    y[R], y[B], y[ZETA] = 0.5 * math.sqrt(problem.norm * m.s0), 0.0, 1.0
+
+
+@jit
+def ridge_start(problem, spectrum, ridge, y):
+    """Weights as under a strong ridge, where every sample pulls with the force it has at 0; capped at the margin."""
+    q_hat = r_hat = 0.0
+    for k in range(2):
+        f = force(problem, k, 0.0)
+        q_hat += problem.alpha[k] * problem.width[k] * f * f
+        r_hat += 0.5 * problem.alpha[k] * f
+    m = sums(spectrum)
+    top = 1.0 + max(problem.kappa[0], problem.kappa[1])
+    q = min((q_hat * m.g2 + r_hat**2 * m.s1) / ridge**2, top**2)
+    x = min(m.g1 / ridge, math.sqrt(q))
+    y[LOG_Q], y[LOG_X] = math.log(q), math.log(x)
+    y[R], y[B], y[ZETA] = min(r_hat * m.s0 / ridge, top), 0.0, ridge
+
+
+@jit
+def most_iterations(problem, max_iter):
+    """Iterations of one attempt: a quadrature is smooth, so that it takes ten or will not come; each is a long one."""
+    return min(max_iter, FEW) if problem.law.widest < math.inf else max_iter
+
+
+@jit
+def first_attempt(question, problem, spectrum, y, phase):
+    """Newton's method from y, if that is a neighbour of this phase, or else from the usual start.
+
+    Returns (residual, iterations); a residual of infinity where the point needs a closer look.
+    """
+    ridge = problem.mode == RIDGE
+    most, limit = most_iterations(problem, question.max_iter), HUGE
+    if not ridge and problem.law.vanishes:
+        most, limit = min(most, FEW), X_LIMIT
+    if phase != UNSAT:
+        if ridge:
+            ridge_start(problem, spectrum, problem.ridge, y)
+        else:
+            sphere_start(problem, spectrum, y)
+    residual, n_iter = newton_at(question.newton, (problem, spectrum, question.tol, most, limit, y))
+    if ridge and y[LOG_Q] <= VANISHING:
+        residual = math.inf
+    return residual, n_iter
+
+
+@jit
+def too_wide(problem, y):
+    """Whether the quadrature of the loss does not resolve it any more."""
+    return y[LOG_Q] > 2.0 * math.log(problem.law.widest) - math.log(max(problem.width[0], problem.width[1]))

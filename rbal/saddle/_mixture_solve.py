@@ -12,12 +12,11 @@ from .._support.warnings import convergence_warning
 from ..losses import EQUALITY, HINGE, LOSSES, Loss
 from ..metrics import MixtureMetrics
 from ..moments import Mixture
-from ._clusters import Clusters, losses_at, report_at
-from ._mixture_phases import Task, can_vanish, major, margin_of, solve_edge, solve_ridge, solve_sphere, with_mode
-from ._mixture_sampled import Sphere, as_ridge, samples_of, solve_population
-from ._problem import RIDGE, SAT, UNSAT
+from ._equations import COLLAPSED, RIDGE, SAT, UNSAT
+from ._mixture_data import Clusters, losses_at, report_at
+from ._mixture_fallback import Task, can_vanish, major, margin_of, solve_edge, solve_ridge, solve_sphere, with_mode
+from ._population import Sphere, as_ridge, samples_of, solve_population
 from ._solve import LARGEST_SIZE, MODELS, PHASES, Solution
-from ._ways import COLLAPSED
 
 NAMES = ("alpha_pos", "alpha_neg", "kappa", "kappa_neg", "weight_pos", "weight_neg", "lam")
 EACH = ("m", "q", "x", "x_hat", "q_hat", "m_hat")  # results with one entry a cluster

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._clusters import data_side
-from ._problem import RIDGE
-from ._resolvents import inverse_of
+from ._equations import RIDGE
+from ._mixture_data import data_side
+from ._mixture_weights import inverse_of
 
 MEMORY = 6  # earlier steps that Anderson's acceleration mixes
 DAMPING = 0.5

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import blas, eigh, lapack
 
 from .._support.gauss import jit, jit_sum
-from ._problem import RIDGE, SAT, SMALL
+from ._equations import RIDGE, SAT, SMALL
 
 
 @jit_sum

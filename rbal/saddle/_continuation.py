@@ -9,11 +9,9 @@ from numba import prange
 from .._support.gauss import cdf, jit
 from .._support.jit import compiled
 from ..losses.internal import law_of, mean_loss_at
-from ._kernels import data_side
-from ._problem import LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign
-from ._rescue import rescue_at
-from ._starts import first_attempt, force, too_wide
-from ._ways import COLLAPSED, major
+from ._equations import COLLAPSED, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign, data_side
+from ._fallback import major, rescue_at
+from ._newton import first_attempt, force, too_wide
 
 # Columns of a result.
 COLUMNS = (
