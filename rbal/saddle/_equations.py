@@ -11,11 +11,10 @@ import numpy as np
 from .._support.gauss import GL_NODES, GL_WEIGHTS, jit, jit_sum, log_sf
 from ..losses.internal import NARROW, Law, expectations_at, mean_force_at
 
-# What to solve: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
-# between the two (EDGE), or a fixed ridge k̂ (an SVM).
-# Numbers of numpy: for each number of Python numba would compile what is called with it once more.
+# Mode of a problem: the sphere where some loss is left (UNSAT), the sphere under hard constraints (SAT), the surface
+# between the two (EDGE), or a fixed ridge k̂ (RIDGE, an SVM). Use numpy ints: numba specialises on Python int literals.
 UNSAT, SAT, EDGE, RIDGE = np.arange(4)
-COLLAPSED = 2  # a phase beside UNSAT and SAT: no weights lower the loss
+COLLAPSED = 2  # a third phase, besides UNSAT and SAT: no weights lower the loss
 
 
 class Problem(NamedTuple):
@@ -36,11 +35,11 @@ class Problem(NamedTuple):
     fit_bias: bool
 
 
-class Question(NamedTuple):
-    """What is the same at all points of a walk: UNSAT or RIDGE, the tables of the loss, the norm, the accuracy.
+class Settings(NamedTuple):
+    """Settings that all points of a sweep share: UNSAT or RIDGE, the tables of the loss, the norm, the accuracy.
 
-    The last two are addresses of compiled functions, which would take long to compile into each of their callers.
-    ``rescue`` is 0 until a point needs it.
+    ``newton`` and ``fallback`` are addresses of compiled functions, which would take long to compile into each of their
+    callers. ``fallback`` is 0 until a point needs it.
     """
 
     mode: int
@@ -51,17 +50,17 @@ class Question(NamedTuple):
     tol: float
     max_iter: int
     newton: int
-    rescue: int
+    fallback: int
 
 
-# Newton's error after a step is of the order of its square, so a relative step as small as this is the last one.
+# Newton's error after a step is of the order of the step squared, so a relative step as small as this is the last one.
 SMALL = 1e-9
 
 # The state y of the iteration. On the edge the second entry is the margin, elsewhere log x (log w in the SAT phase).
 LOG_Q, LOG_X, R, B, ZETA = range(5)
 
 
-# Plain loops compile many times faster than expressions of whole arrays, which must be able to raise errors.
+# Plain loops compile many times faster than array expressions, which must be able to raise errors.
 @jit
 def assign(target, source):
     """Copy source (n,) into target (n,)."""
@@ -71,7 +70,7 @@ def assign(target, source):
 
 @jit
 def largest_of(res):
-    """Return the largest absolute value of res (n,), NaN if any is."""
+    """Return the largest absolute value of res (n,), or NaN if one entry is NaN."""
     largest = 0.0
     for i in range(res.size):
         if not abs(res[i]) <= largest:
@@ -98,45 +97,45 @@ def forces(problem, kappa_shift, q, x, r, b):
     """Return E[f] and ∂E[f]/∂μ of the positive class, and of the negative class."""
     law, c, w = problem.law, problem.weight, problem.width
     kappa = (problem.kappa[0] + kappa_shift, problem.kappa[1] + kappa_shift)
-    up = mean_force(law, kappa[0], c[0], w[0] * x, 0.5 * r - b, w[0] * q)
-    return up, mean_force(law, kappa[1], c[1], w[1] * x, 0.5 * r + b, w[1] * q)
+    pos = mean_force(law, kappa[0], c[0], w[0] * x, 0.5 * r - b, w[0] * q)
+    return pos, mean_force(law, kappa[1], c[1], w[1] * x, 0.5 * r + b, w[1] * q)
 
 
 @jit
 def bias_gap(problem, kappa_shift, q, x, r, b):
     """Return α₊E₊[f] - α₋E₋[f], its slope in b (never negative), and the size of the two forces."""
-    up, down = forces(problem, kappa_shift, q, x, r, b)
-    f_up, f_down = problem.alpha[0] * up[0], problem.alpha[1] * down[0]
-    return f_up - f_down, -problem.alpha[0] * up[1] - problem.alpha[1] * down[1], abs(f_up) + abs(f_down)
+    pos, neg = forces(problem, kappa_shift, q, x, r, b)
+    f_pos, f_neg = problem.alpha[0] * pos[0], problem.alpha[1] * neg[0]
+    return f_pos - f_neg, -problem.alpha[0] * pos[1] - problem.alpha[1] * neg[1], abs(f_pos) + abs(f_neg)
 
 
 @jit
 def log_step(problem, kappa_shift, q, x, r, b):
     """Return Newton's step for log α₊E₊[f] = log α₋E₋[f], which is smoother where forces fall like a Gaussian."""
-    up, down = forces(problem, kappa_shift, q, x, r, b)
-    if not (up[0] > 0.0 and down[0] > 0.0):
+    pos, neg = forces(problem, kappa_shift, q, x, r, b)
+    if not (pos[0] > 0.0 and neg[0] > 0.0):
         return math.nan
-    gap = math.log(problem.alpha[0] / problem.alpha[1]) + math.log(up[0]) - math.log(down[0])
-    return gap / (up[1] / up[0] + down[1] / down[0])
+    gap = math.log(problem.alpha[0] / problem.alpha[1]) + math.log(pos[0]) - math.log(neg[0])
+    return gap / (pos[1] / pos[0] + neg[1] / neg[0])
 
 
 @jit
 def solve_bias(problem, kappa_shift, q, x, r, guess):
-    """Return the bias with α₊E₊[f] = α₋E₋[f], whose gap rises monotonically in b; NaN if it is not found."""
+    """Return the bias at which α₊E₊[f] = α₋E₋[f], or NaN. The gap of the two rises monotonically in b."""
     law, weight, w = problem.law, problem.weight, problem.width
     b, lo, hi, s = guess, -math.inf, math.inf, math.sqrt(min(w[0], w[1]) * q)
     step = max(s, NARROW * math.sqrt(x)) if law.easier_below else s  # the scale on which the force changes
     # b is added to the margin and to r, so a step below their last digit changes nothing
-    grain = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
-    grain = 2e-16 * (grain + law.unit)
-    up, down = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
-    if law.saturates and abs(up - down) <= 4e-16 * up:
-        # balanced forces that saturate (nearly every sample below its margin) fix b only by the few others
+    rounding = abs(r) + min(abs(problem.kappa[0] + kappa_shift), abs(problem.kappa[1] + kappa_shift))
+    rounding = 2e-16 * (rounding + law.unit)
+    pull_pos, pull_neg = problem.alpha[0] * weight[0], problem.alpha[1] * weight[1]
+    if law.saturates and abs(pull_pos - pull_neg) <= 4e-16 * pull_pos:
+        # where nearly every sample is below its margin, balanced forces saturate and only the other samples fix b
         middle = 0.5 * (w[0] * weight[0] - w[1] * weight[1]) * x + 0.5 * (problem.kappa[1] - problem.kappa[0])
         _, slope, size = bias_gap(problem, kappa_shift, q, x, r, middle)
-        if slope * step < 1e-7 * size and 2.0 * up - size < 1e-7 * size:
+        if slope * step < 1e-7 * size and 2.0 * pull_pos - size < 1e-7 * size:
             return saturated_bias(problem, q, x, r, middle) if law.kinked else middle
-    # many steps are needed where one class pulls alone; with slow quadratures such a path is given up
+    # where one class pulls alone many steps are needed, which is too slow with quadratures
     for n in range(50 if law.widest < math.inf else 400):
         gap, slope, size = bias_gap(problem, kappa_shift, q, x, r, b)
         if abs(gap) <= 4e-16 * size:
@@ -146,9 +145,9 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
         else:
             lo = b
         new = b - gap / slope if slope > 0.0 else math.nan
-        if n >= 30 and abs(gap) > 0.5 * size:  # one class pulls alone, and Newton's steps are too short
+        if n >= 30 and abs(gap) > 0.5 * size:  # one class pulls alone: Newton's steps are too short
             new = b + log_step(problem, kappa_shift, q, x, r, b)
-        if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b) + grain):
+        if abs(new - b) <= max(SMALL * s, 2e-16 * abs(b) + rounding):
             return new
         if not (lo < new < hi and abs(new - b) <= 4.0 * step):
             if hi == math.inf:
@@ -158,7 +157,7 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
             else:
                 new = 0.5 * (lo + hi)
             step *= 2.0
-        if hi - lo <= 5e-16 * (abs(b) + s) + grain:
+        if hi - lo <= 5e-16 * (abs(b) + s) + rounding:
             return new
         b = new
     return b if abs(gap) <= 1e-10 * size else math.nan
@@ -166,8 +165,8 @@ def solve_bias(problem, kappa_shift, q, x, r, guess):
 
 @jit
 def log_deficit(t1, t2):
-    """Return log ∫ H(t) dt from t1 to t2, without underflow: how far E[f] of a hinge is from saturation."""
-    end = min(t2, t1 + 40.0 / max(t1, 1.0))  # H falls like exp(-t²/2): nothing is left beyond
+    """Return log ∫ H(t) dt from t1 to t2, without underflow: the distance of E[f] of a hinge from saturation."""
+    end = min(t2, t1 + 40.0 / max(t1, 1.0))  # H falls like exp(-t²/2): the rest is below rounding
     top, total = log_sf(t1), 0.0
     width = (end - t1) / 4
     for panel in range(4):
@@ -180,8 +179,8 @@ def log_deficit(t1, t2):
 def saturated_bias(problem, q, x, r, b):
     """Return the bias of a hinge when α₊c₊ = α₋c₋ and nearly every sample lies below its margin.
 
-    Then α₊E₊[f] = α₋E₋[f] holds to rounding over a whole interval of b. The few samples above decide, so the
-    logarithms of E[c - f] are compared.
+    Then α₊E₊[f] = α₋E₋[f] holds to rounding over a whole interval of b. The few samples above their margins fix b, so
+    this compares the logarithms of E[c - f].
     """
     w = problem.width
     s = (math.sqrt(w[0] * q), math.sqrt(w[1] * q))
@@ -190,13 +189,13 @@ def saturated_bias(problem, q, x, r, b):
     offset = math.log(problem.alpha[1] / problem.alpha[0]) + 0.5 * math.log(w[0] / w[1])
     lo, hi = -math.inf, math.inf
     for _ in range(200):
-        up, down = (problem.kappa[0] - 0.5 * r + b) / s[0], (problem.kappa[1] - 0.5 * r - b) / s[1]
-        gap = offset + log_deficit(down - band[1], down) - log_deficit(up - band[0], up)
+        t_pos, t_neg = (problem.kappa[0] - 0.5 * r + b) / s[0], (problem.kappa[1] - 0.5 * r - b) / s[1]
+        gap = offset + log_deficit(t_neg - band[1], t_neg) - log_deficit(t_pos - band[0], t_pos)
         if gap > 0.0:
             hi = b
         else:
             lo = b
-        new = b - gap / ((abs(up - band[0]) + 0.5) / s[0] + (abs(down - band[1]) + 0.5) / s[1])
+        new = b - gap / ((abs(t_pos - band[0]) + 0.5) / s[0] + (abs(t_neg - band[1]) + 0.5) / s[1])
         if abs(new - b) <= 1e-15 * (abs(b) + min(s[0], s[1])):
             return new
         b = new if lo < new < hi else 0.5 * (lo + hi)
@@ -301,40 +300,50 @@ def weight_side(mode, spectrum, shift, zeta, hats, value, jac):
         jac[0, 1] -= g2d
 
 
-@jit_sum
-def norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2):
-    """Return the norm and its derivative in ζ, as in the first row of ``weight_side``, for the root search."""
-    lam, g, s, shift = spectrum.lam, spectrum.g, spectrum.s, spectrum.shift
-    n2 = n3 = g1 = g2 = 0.0
+@jit
+def norm_terms(spectrum, x_hat, q_hat, r_hat, above, pull):
+    """Write A - ζ and q̂ g λ + r̂² s to above and pull, both (n,), of which the norm of the weights is made."""
+    lam, g, s, shift, r_hat2 = spectrum.lam, spectrum.g, spectrum.s, spectrum.shift, r_hat * r_hat
     for i in range(lam.size):
-        a = 1.0 / (zeta + x_hat * (lam[i] - shift))
-        pull = (q_hat * g[i] * lam[i] + r_hat2 * s[i]) * a * a
-        n2 += pull
-        n3 += pull * a
+        above[i] = x_hat * (lam[i] - shift)
+        pull[i] = q_hat * g[i] * lam[i] + r_hat2 * s[i]
+
+
+@jit_sum
+def norm_and_slope(mode, zeta, above, g, pull, g_null):
+    """Return the norm and its derivative in ζ, for A = ζ + above. Arrays are (n,): see ``norm_terms``."""
+    n2 = n3 = g1 = g2 = 0.0
+    for i in range(above.size):
+        a = 1.0 / (zeta + above[i])
+        p = pull[i] * a * a
+        n2 += p
+        n3 += p * a
         g1 += g[i] * a
         g2 += g[i] * a * a
-    if mode == SAT:
-        return n2 + g1 + spectrum.g_null / zeta, -2.0 * n3 - g2 - spectrum.g_null / zeta**2
+    if mode == SAT:  # the entropy of the weights, 1/L tr A⁻¹, shares the norm with the pull of the data
+        return n2 + g1 + g_null / zeta, -2.0 * n3 - g2 - g_null / zeta**2
     return n2, -2.0 * n3
 
 
 @jit
-def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
+def solve_norm(mode, norm, above, g, pull, g_null, guess):
     """Return ζ with ‖J‖²/L = norm: the norm falls monotonically in ζ, and its inverse square root is nearly linear.
 
     Weight in directions that neither vary nor separate costs nothing, so ζ = 0 if the others fall short of the norm.
     """
-    r_hat2 = r_hat * r_hat
-    free = mode != SAT and spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0
-    if free and norm_and_slope(mode, spectrum, 0.0, x_hat, q_hat, r_hat2)[0] <= norm:
-        return 0.0
-    m = sums(spectrum)
-    total = q_hat * m.g1 + r_hat2 * m.s0
-    entropy = m.g0 + spectrum.g_null if mode == SAT else 0.0
+    lowest, entropy, total = math.inf, g_null, 0.0
+    for i in range(above.size):
+        lowest = min(lowest, above[i])
+        entropy += g[i]
+        total += pull[i]
+    if mode != SAT:
+        entropy = 0.0
+        if g_null > 0.0 and lowest > 0.0 and norm_and_slope(mode, 0.0, above, g, pull, g_null)[0] <= norm:
+            return 0.0
     lo, hi = 0.0, (entropy + math.sqrt(entropy * entropy + 4.0 * norm * total)) / (2.0 * norm)
     zeta = guess if 0.0 < guess < hi else hi
     for _ in range(200):
-        value, slope = norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2)
+        value, slope = norm_and_slope(mode, zeta, above, g, pull, g_null)
         if value > norm:
             lo = zeta
         else:

@@ -24,8 +24,8 @@ from ._equations import (
     ZETA,
     B,
     Problem,
-    Question,
     R,
+    Settings,
     assign,
     data_side,
     solve_bias,
@@ -46,9 +46,12 @@ from ._newton import (
 )
 from ._newton import kinds as newton_kinds
 
+FAR = 1e9  # a margin that every sample misses
+FACTOR = 100.0  # largest ratio of two steps of a continuation
+
 
 class Tools(NamedTuple):
-    """What the ways below share: the laws of the SAT phase and of its surface, the address of Newton, the accuracy."""
+    """Shared by the solvers below: the laws of the SAT phase and of its surface, Newton's address, the accuracy."""
 
     sat: Law
     edge: Law
@@ -58,10 +61,10 @@ class Tools(NamedTuple):
 
 
 @jit
-def tools_of(question, max_iter):
-    """Return the tools for a question."""
-    calls, traits = question.calls, question.traits
-    return Tools(law_of(calls[1], traits[1]), law_of(calls[2], traits[2]), question.newton, question.tol, max_iter)
+def tools_of(settings, max_iter):
+    """Return the tools for these settings."""
+    calls, traits = settings.calls, settings.traits
+    return Tools(law_of(calls[1], traits[1]), law_of(calls[2], traits[2]), settings.newton, settings.tol, max_iter)
 
 
 @jit
@@ -78,14 +81,14 @@ def with_sizes(p, alpha, norm):
 
 
 @jit
-def search(problem, tools, spectrum, most, limit, y):
-    """Call ``newton`` by its address, for at most so many iterations."""
-    return newton_at(tools.newton, (problem, spectrum, tools.tol, most, limit, y))
+def search(problem, tools, spectrum, max_iter, limit, y):
+    """Call ``newton`` by its address."""
+    return newton_at(tools.newton, (problem, spectrum, tools.tol, max_iter, limit, y))
 
 
 @jit
 def major(problem):
-    """Label of the class that pulls harder at the bias; 0 when they are even."""
+    """Label of the class that pulls harder at the bias; 0 if both pull equally."""
     gap = problem.alpha[0] * problem.weight[0] - problem.alpha[1] * problem.weight[1]
     if abs(gap) <= 4e-16 * problem.alpha[0] * problem.weight[0] or not problem.fit_bias:
         return 0.0
@@ -96,7 +99,7 @@ def major(problem):
 def from_major(problem, tools):
     """Copy of a problem whose bias is counted from the margin of the major class.
 
-    There it sits at large margins, and b alone, near ±κ, would lose the digits that matter.
+    At large margins the bias is near that margin, and b alone, near ±κ, would lose the digits that matter.
     """
     y = major(problem)
     kappa = problem.kappa
@@ -104,18 +107,41 @@ def from_major(problem, tools):
     return with_mode(problem, tools, problem.mode, moved, problem.ridge)
 
 
+# ---- continuation from an easier problem
+
+
+class Path(NamedTuple):
+    """Progress of a continuation: the problem to solve is at share 1, easier ones are at smaller shares."""
+
+    share: float  # to try next
+    solved: float  # the largest that was solved, 0 if there is none
+    factor: float  # of the next step
+
+
+def next_path(path, converged, largest_factor):
+    """Return the path after an attempt at its share; the next share is NaN if the continuation has to stop."""
+    if converged:
+        factor = min(path.factor * path.factor, largest_factor)
+        return Path(min(1.0, path.share * factor), path.share, factor)
+    if path.solved == 0.0 or path.factor < 1.01:
+        return Path(math.nan, path.solved, path.factor)
+    factor = math.sqrt(path.factor)
+    return Path(min(1.0, path.solved * factor), path.solved, factor)
+
+
+next_path_compiled = jit(next_path)
+
+
 # ---- under a ridge
-
-
-FAR = 1e9  # a margin that every sample misses
 
 
 @jit
 def solve_vanishing(problem, tools, spectrum, y):
-    """Direction of the weights of a hinge SVM as they vanish: major class at its margin, minor class far below.
+    """Find the direction of the weights of a hinge SVM as they vanish.
 
-    The problem is then homogeneous, and its multiplier k̂ on the unit sphere decides: positive, and weights of size
-    k̂/λ̃ lower the loss under a strong ridge λ̃; not positive, and no weights do, under any ridge.
+    The major class is then at its margin and the minor class far below. The problem is homogeneous, and its multiplier
+    k̂ on the unit sphere decides: if it is positive, weights of size k̂/λ̃ lower the loss under a strong ridge λ̃; if not,
+    no weights do, under any ridge. Returns (residual, iterations, k̂).
     """
     side = major(problem)
     if side == 0.0:
@@ -132,7 +158,7 @@ def solve_vanishing(problem, tools, spectrum, y):
 
 @jit
 def even_vanishing(problem, spectrum, y):
-    """Direction of vanishing weights where the classes pull evenly: all samples are below their margin."""
+    """Find the direction of vanishing weights if both classes pull equally: all samples are below their margin."""
     q_hat = r_hat = 0.0
     for k in range(2):
         q_hat += problem.alpha[k] * problem.width[k] * problem.weight[k] ** 2
@@ -147,7 +173,7 @@ def even_vanishing(problem, spectrum, y):
 
 @jit
 def scale_weights(problem, y, scale):
-    """Make the weights so many times as large, and with them the bias of a loss with a kink."""
+    """Multiply the weights by a factor, and with them the bias of a loss with a kink."""
     y[LOG_Q] += 2.0 * math.log(scale)
     y[LOG_X] += math.log(scale)
     y[R] *= scale
@@ -157,7 +183,7 @@ def scale_weights(problem, y, scale):
 
 @jit
 def follow_ridge(problem, tools, spectrum, y):
-    """SVM: follow the solution from a strong ridge, where it is known. Returns the phase too."""
+    """Follow the solution of an SVM from a strong ridge, where it is known. Returns the phase too."""
     ridge, total = problem.ridge, 0
     m = sums(spectrum)
     pull = problem.alpha[0] * problem.weight[0] + problem.alpha[1] * problem.weight[1]
@@ -177,39 +203,41 @@ def follow_ridge(problem, tools, spectrum, y):
 
     moved = from_major(problem, tools)
     kappa = moved.kappa if side != 0.0 else problem.kappa
-    # Small weights are in inverse proportion to the ridge, and little but the ridge fixes their size: Newton's steps
-    # from another size are short. So each level starts from weights scaled by the power that the last one showed.
-    level, solved, factor, power, good = strong, strong, 0.1, 1.0, np.empty(5)
+    # Small weights are in inverse proportion to the ridge, and little but the ridge fixes their size, so that Newton's
+    # steps from another size are short. So each step starts from weights scaled by the power that the last one showed.
+    path, power, good = Path(ridge / strong, 0.0, 10.0), 1.0, np.empty(5)
     assign(good, y)
+    residual = math.inf
     for _ in range(300):
         assign(y, good)
-        scale_weights(problem, y, (solved / level) ** power)
+        if path.solved > 0.0:
+            scale_weights(problem, y, (path.share / path.solved) ** power)
+        level = ridge / path.share
         residual, n = search(with_mode(problem, tools, RIDGE, kappa, level), tools, spectrum, tools.max_iter, HUGE, y)
         total += n
-        if residual <= tools.tol:
-            if level == ridge:
+        converged = residual <= tools.tol
+        if converged:
+            if path.share == 1.0:
                 y[B] -= side * problem.kappa[0]
                 return residual, total, UNSAT
-            if level < solved:
-                power = min(max(0.5 * (y[LOG_Q] - good[LOG_Q]) / math.log(solved / level), 0.0), 1.0)
+            if path.solved > 0.0:
+                power = 0.5 * (y[LOG_Q] - good[LOG_Q]) / math.log(path.share / path.solved)
+                power = min(max(power, 0.0), 1.0)
             assign(good, y)
-            solved, factor = level, max(factor * factor, 0.01)
-        elif factor > 0.99 or level == strong or too_wide(problem, good):
+        elif too_wide(problem, good):
             break
-        else:
-            factor = math.sqrt(factor)
-        if total > (5 if problem.law.widest < math.inf else PATIENCE) * tools.max_iter:
+        path = next_path_compiled(path, converged, FACTOR)
+        if math.isnan(path.share) or total > (5 if problem.law.widest < math.inf else PATIENCE) * tools.max_iter:
             break
-        level = max(ridge, solved * factor)
-    return residual, total, UNSAT
+    return math.inf if residual <= tools.tol else residual, total, UNSAT
 
 
 @jit
-def rescue_ridge(question, problem, spectrum, y, phase, n_iter):
-    """Solve a point where the first attempt failed. Returns residual, all iterations, and the phase."""
-    tools = tools_of(question, most_iterations(problem, question.max_iter))
-    residual, n, found = follow_ridge(problem, tools, spectrum, y)
-    return residual, n_iter + n, found
+def ridge_fallback(settings, problem, spectrum, y, phase, n_iter):
+    """Solve a point of an SVM where the first attempt failed. Returns residual, all iterations, and the phase."""
+    tools = tools_of(settings, most_iterations(problem, settings.max_iter))
+    residual, n, phase = follow_ridge(problem, tools, spectrum, y)
+    return residual, n_iter + n, phase
 
 
 # ---- on the sphere
@@ -217,42 +245,36 @@ def rescue_ridge(question, problem, spectrum, y, phase, n_iter):
 
 @jit
 def solve_edge(problem, tools, spectrum, y):
-    """The SAT/UNSAT surface: y[LOG_X] becomes the critical margin. Extreme sizes are reached from milder ones."""
+    """Solve on the SAT/UNSAT surface, for extreme sizes from milder ones: y[LOG_X] becomes the critical margin."""
     p = with_mode(problem, tools, EDGE, (0.0, 0.0), 0.0)
     sphere_start(p, spectrum, y)
     residual, total = search(p, tools, spectrum, tools.max_iter, HUGE, y)
     if residual <= tools.tol:
         return residual, total
-    solved, factor, good = 0.0, 4.0, np.empty(5)
+    path, good = Path(1e-3 / max(p.alpha[0], p.alpha[1]), 0.0, 4.0), np.empty(5)
     assign(good, y)
-    share = 1e-3 / max(p.alpha[0], p.alpha[1])
     for _ in range(200):
-        alpha = (p.alpha[0] * share, p.alpha[1] * share)
-        mild = with_sizes(p, alpha, p.norm)
-        if solved > 0.0:
+        mild = with_sizes(p, (p.alpha[0] * path.share, p.alpha[1] * path.share), p.norm)
+        if path.solved > 0.0:
             assign(y, good)
         else:
             sphere_start(mild, spectrum, y)
         residual, n = search(mild, tools, spectrum, tools.max_iter, HUGE, y)
         total += n
-        if residual <= tools.tol:
-            if share == 1.0:
-                break
-            solved, factor = share, min(factor * factor, 100.0)
+        converged = residual <= tools.tol
+        if converged and path.share == 1.0:
+            return residual, total
+        if converged:
             assign(good, y)
-        elif solved == 0.0 or factor < 1.01:
+        path = next_path_compiled(path, converged, FACTOR)
+        if math.isnan(path.share) or total > PATIENCE * tools.max_iter:
             break
-        else:
-            factor = math.sqrt(factor)
-        if total > PATIENCE * tools.max_iter:
-            break
-        share = min(1.0, solved * factor)
-    return residual, total
+    return math.inf if residual <= tools.tol else residual, total
 
 
 @jit
 def beyond_edge(problem, tools, spectrum):
-    """Whether the critical margin is quickly seen to be below the one asked for: then there is no SAT phase."""
+    """Whether a short search shows that the margin is above the critical one: then there is no SAT phase."""
     if not tools.sat.easier_below or spectrum.g_null > 0.0:
         return False
     p = with_mode(problem, tools, EDGE, (0.0, 0.0), 0.0)
@@ -263,7 +285,7 @@ def beyond_edge(problem, tools, spectrum):
 
 @jit
 def solve_sat(problem, tools, spectrum, y):
-    """Typical weights without loss. How far the margin is from the critical one tells where to start."""
+    """Solve for typical weights without loss. The distance to the critical margin decides where to start."""
     p = with_mode(problem, tools, SAT, problem.kappa, 0.0)
     edge = np.empty(5)
     residual, total = solve_edge(problem, tools, spectrum, edge)
@@ -302,7 +324,7 @@ def solve_sat(problem, tools, spectrum, y):
 
 @jit
 def loose_start(problem, spectrum, y):
-    """Weights spread as without data, and the little that ever fewer samples then pull."""
+    """Set y to weights spread as without data, with the small pull of ever fewer samples."""
     m = sums(spectrum)
     zeta = (m.g0 + spectrum.g_null) / problem.norm
     w = m.g1 / zeta
@@ -317,41 +339,39 @@ def loose_start(problem, spectrum, y):
 
 @jit
 def leave_edge(problem, tools, spectrum, edge, y, total):
-    """Follow the SAT phase from its surface, where the volume of solutions closes, down to the margin asked for."""
+    """Follow the SAT phase from its surface, where the volume of solutions closes, down to the problem's margin."""
     gap = edge[LOG_X] - problem.kappa[0]
-    share, solved, factor, good = 0.02, 0.0, 2.0, np.empty(5)
+    path, good = Path(0.02, 0.0, 2.0), np.empty(5)
     assign(good, edge)
     residual = math.inf
     for _ in range(100):
-        kappa = edge[LOG_X] - share * gap
+        kappa = edge[LOG_X] - path.share * gap
         p = with_mode(problem, tools, SAT, (kappa, kappa), 0.0)
-        for k in range(1 if solved > 0.0 else 6):  # the spread near the surface is of the order of the distance
+        for k in range(1 if path.solved > 0.0 else 6):  # the spread near the surface is of the order of the distance
             assign(y, good)
-            if solved == 0.0:
-                y[LOG_X] = min(2.0 * math.log(share * gap), edge[LOG_Q]) - 2.0 * k
+            if path.solved == 0.0:
+                y[LOG_X] = min(2.0 * math.log(path.share * gap), edge[LOG_Q]) - 2.0 * k
             residual, n = search(p, tools, spectrum, FEW, HUGE, y)
             total += n
             if residual <= tools.tol:
                 break
-        if residual <= tools.tol:
-            if share == 1.0:
-                break
+        converged = residual <= tools.tol
+        if converged and path.share == 1.0:
+            return residual, total
+        if converged:
             assign(good, y)
-            solved, factor = share, min(factor * factor, 4.0)
-        elif solved == 0.0 or factor < 1.01:
+        path = next_path_compiled(path, converged, 4.0)
+        if math.isnan(path.share):
             break
-        else:
-            factor = math.sqrt(factor)
-        share = min(1.0, solved * factor)
-    return residual, total
+    return math.inf if residual <= tools.tol else residual, total
 
 
 @jit
 def solve_unsat(problem, tools, spectrum, y):
-    """The sphere with some loss left, from several starts. An infinite residual tells of the SAT phase."""
+    """Solve on the sphere with some loss left, from several starts. An infinite residual is a sign of the SAT phase."""
     limit, total = X_LIMIT if problem.law.vanishes else HUGE, 0
     residual = math.inf
-    for k in range(3):  # as always; among the directions of least variance; with a small x
+    for k in range(3):  # the usual start; among the directions of least variance; with a small x
         sphere_start(problem, spectrum, y)
         if k == 1:
             y[LOG_Q] = math.log(0.9 * problem.norm * spectrum.lam[0] + 0.1 * math.exp(y[LOG_Q]))
@@ -385,26 +405,26 @@ def collapses(problem, tools, spectrum):
             return False
         residual, _, k_hat = solve_vanishing(problem, tools, spectrum, y)
         return residual <= tools.tol and k_hat <= 0.0
-    # at κ = 0 the scale of the visible weights is free, and any loss they leave is saved by none
+    # at κ = 0 the scale of the visible weights is free, and vanishing weights save any loss that they leave
     visible = Spectrum(spectrum.lam, spectrum.g, spectrum.s, 0.0, spectrum.lam[0], spectrum.L, spectrum.Q)
     residual, _ = solve_unsat(problem, tools, visible, y)
     return problem.law.vanishes and residual <= tools.tol
 
 
 @jit
-def rescue_sphere(question, problem, spectrum, y, phase, n_iter):
-    """Solve a point where the first attempt failed, or whose neighbour of the given phase is SAT: then there was none.
+def sphere_fallback(settings, problem, spectrum, y, phase, n_iter):
+    """Solve a point on the sphere where the first attempt failed, or, if its neighbour is SAT, has not been made.
 
-    Returns residual, iterations and phase, among the iterations the ``n_iter`` so far.
+    Returns residual, iterations (with the ``n_iter`` before) and phase.
     """
-    tools = tools_of(question, most_iterations(problem, question.max_iter))
+    tools = tools_of(settings, most_iterations(problem, settings.max_iter))
     if phase == SAT:
         if not beyond_edge(problem, tools, spectrum):
             residual, n = search(with_mode(problem, tools, SAT, problem.kappa, 0.0), tools, spectrum, FEWER, HUGE, y)
             n_iter += n
             if residual <= tools.tol:
                 return residual, n_iter, SAT
-        residual, n = first_attempt(question, problem, spectrum, y, SAT)
+        residual, n = first_attempt(settings, problem, spectrum, y, SAT)
         n_iter += n
         if residual <= tools.tol:
             return residual, n_iter, UNSAT
@@ -420,13 +440,13 @@ def rescue_sphere(question, problem, spectrum, y, phase, n_iter):
 
 
 @jit
-def edges(question, spectrum, alphas, out):
-    """Critical margins. Rows of alphas: α₊, α₋; rows of out: κ_c, q, r, b, residual."""
-    y, tools = np.empty(5), tools_of(question, question.max_iter)
+def edges(settings, spectrum, alphas, out):
+    """Write critical margins to out: κ_c, q, r, b and the residual in each row. Rows of alphas: α₊, α₋."""
+    y, tools = np.empty(5), tools_of(settings, settings.max_iter)
     for j in range(alphas.shape[0]):
         alpha, zeros, ones = (alphas[j, 0], alphas[j, 1]), (0.0, 0.0), (1.0, 1.0)
         problem = Problem(
-            EDGE, tools.edge, zeros, alpha, ones, ones, question.norm, 0.0, question.fit_bias
+            EDGE, tools.edge, zeros, alpha, ones, ones, settings.norm, 0.0, settings.fit_bias
         )  # fmt: skip
         out[j, 4], _ = solve_edge(problem, tools, spectrum, y)
         out[j, 0], out[j, 1], out[j, 2], out[j, 3] = y[LOG_X], math.exp(y[LOG_Q]), y[R], y[B]
@@ -436,25 +456,30 @@ def edges(question, spectrum, alphas, out):
 
 
 def kinds():
-    """Types of the arguments: the question, the problem, the spectrum, y, the phase of a neighbour, iterations."""
+    """Types of the arguments: the settings, the problem, the spectrum, y, the phase of a neighbour, iterations."""
     problem, spectrum, *_ = newton_kinds()
-    question = Question(UNSAT, np.empty((3, CALLS), np.int64), np.empty((3, TRAITS)), 0.0, True, 0.0, 0, 0, 0)
-    return typeof(question), problem, spectrum, VECTOR, INT, INT
+    settings = Settings(UNSAT, np.empty((3, CALLS), np.int64), np.empty((3, TRAITS)), 0.0, True, 0.0, 0, 0, 0)
+    return typeof(settings), problem, spectrum, VECTOR, INT, INT
 
 
 OUTCOME = types.Tuple((FLOAT, INT, INT))
-rescue_at = late(OUTCOME, kinds)
+fallback_at = late(OUTCOME, kinds)
 
 
-READY = {}  # for each loss and mode that needed a rescue: the tables of its laws, and the address
+class Compiled(NamedTuple):
+    """The compiled part of the settings: tables of the laws of a loss, and the address of the fallback or 0."""
+
+    calls: np.ndarray
+    traits: np.ndarray
+    fallback: int
 
 
-def tables_and_rescue(law, mode, needed=False):
-    """What a question of this loss and mode holds as ``calls``, ``traits`` and ``rescue``.
+COMPILED = {}  # by loss and mode, where a point needed the fallback
 
-    All ways and laws of a rescue are compiled when it is first needed; until then its address is 0.
-    """
-    if needed and (law, mode) not in READY:
-        function, tables = (rescue_ridge, law.table) if mode == RIDGE else (rescue_sphere, law.tables)
-        READY[law, mode] = (*tables, address(function, OUTCOME, kinds()))
-    return READY.get((law, mode), (*law.table, 0))
+
+def tables_and_fallback(law, mode, needed=False):
+    """Return what the settings hold of this loss and mode. The fallback is compiled when it is first needed."""
+    if needed and (law, mode) not in COMPILED:
+        function, tables = (ridge_fallback, law.table) if mode == RIDGE else (sphere_fallback, law.tables)
+        COMPILED[law, mode] = Compiled(*tables, address(function, OUTCOME, kinds()))
+    return COMPILED.get((law, mode)) or Compiled(*law.table, 0)

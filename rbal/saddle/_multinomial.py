@@ -3,6 +3,11 @@ r"""Multinomial logistic regression of more than two classes.
 One set of weights for each class, trained together by the cross-entropy of their softmax. The data side of the saddle
 point is an expectation over T-1 Gaussian numbers, of a proximal point in as many dimensions: by Gauss's rule for up to
 three classes, and beyond that by several sets of quasi-random points, whose scatter is the error of the result.
+
+The equations are in coordinates without the direction (1, …, 1). The T scores of a sample are h = Hᵀu: rows of H
+(T-1, T) are orthonormal and orthogonal to (1, …, 1), since softmax is the same for scores that differ by a constant,
+and the ridge then makes their sum zero. With d = T-1 the order parameters are matrices: V, Q (d, d) of each covariance,
+and m (d,) of each cluster.
 """
 
 import warnings
@@ -19,8 +24,9 @@ from .._support.warnings import convergence_warning
 from ..metrics import ManyMetrics
 from ..moments import Mixture
 from ._ovr import a_mixture, by_class, checked_alphas, places_of
+from ._population import anderson_step
 
-STEPS = 60  # of Newton's method for the proximal points, which takes about five, or two from the last ones
+STEPS = 60  # of Newton's method for the proximal points; it takes about five, or two from the previous points
 
 
 class Unknowns(NamedTuple):
@@ -33,7 +39,7 @@ class Unknowns(NamedTuple):
 
 
 class Hats(NamedTuple):
-    """What the data do to the weights."""
+    """Conjugates of the order parameters: the pull of the data on the weights."""
 
     V: np.ndarray  # (G, d, d)
     Q: np.ndarray  # (G, d, d)
@@ -44,7 +50,7 @@ class Hats(NamedTuple):
 def proximal(fields, start, V, weight, y, H):
     """Return points u (n, d) that minimise weight · ℓ(u) + ½ (u-ω)ᵀV⁻¹(u-ω), with p (n, T) there.
 
-    Newton's method, on u + V∇ = ω, with steps that are damped like those of self-concordant functions: no line search.
+    Newton's method on u + V∇ = ω, with steps damped as for self-concordant functions, so that no line search is needed.
 
     Parameters
     ----------
@@ -81,16 +87,16 @@ def curvature(p, H):
     return np.einsum("at,nt,bt->nab", H, p, H, optimize=True) - mean[:, :, None] * mean[:, None, :]
 
 
-def data_side(problem, rule, at, starts):
-    """Return the Hats of order parameters, and the proximal points (K entries) to start from next time."""
-    (nodes, mass), (G, d, _) = rule, at.V.shape
-    hats = Hats(np.zeros((G, d, d)), np.zeros((G, d, d)), np.zeros_like(at.m), np.zeros((d, d)))
+def data_side(problem, rule, unknowns, starts):
+    """Return the Hats of order parameters, and the proximal points (K entries) for the next start."""
+    (nodes, mass), (G, d, _) = rule, unknowns.V.shape
+    hats = Hats(np.zeros((G, d, d)), np.zeros((G, d, d)), np.zeros_like(unknowns.m), np.zeros((d, d)))
     points = []
     for c, g in enumerate(problem.shape):
         width, weight, alpha = problem.width[c], problem.weight[c], problem.alpha[c]
-        values, basis = np.linalg.eigh(width * at.Q[g])
-        fields = at.m[c] - at.b + (nodes * np.sqrt(np.maximum(values, 0.0))) @ basis.T
-        V = width * at.V[g]
+        values, basis = np.linalg.eigh(width * unknowns.Q[g])
+        fields = unknowns.m[c] - unknowns.b + (nodes * np.sqrt(np.maximum(values, 0.0))) @ basis.T
+        V = width * unknowns.V[g]
         u, p = proximal(fields, fields if starts is None else starts[c], V, weight, problem.place[c], problem.H)
         points.append(u)
         force = -weight * (p @ problem.H.T - problem.H[:, problem.place[c]])
@@ -135,7 +141,7 @@ MOST_CLASSES = 5
 LARGEST_MATRIX = 3000  # (T-1) times the directions of covariances that share no basis
 NODES = {1: (81, 61), 2: (30, 24)}  # of Gauss's rule in each dimension: one to solve with, one for the error
 SETS, POINTS = 4, 1024  # of quasi-random points
-LEAST_RIDGE = 1e-9  # below it, weights of classes that can be told apart grow beyond what the iteration follows
+SMALLEST_RIDGE = 1e-9  # below it, weights of separable classes grow too large for the iteration
 MEMORY = 8  # steps that Anderson's acceleration combines
 
 
@@ -194,8 +200,8 @@ class MultinomialSolution:
         return ManyMetrics(means, overlaps, places_of(self.mixture), self.mixture.shares)
 
 
-class Problem(NamedTuple):
-    """What is solved."""
+class Regression(NamedTuple):
+    """One regression to solve."""
 
     alpha: np.ndarray  # (K,) sizes of the clusters over L
     weight: np.ndarray  # (K,)
@@ -248,11 +254,11 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
     """
     problem, alphas, weights = _checked(mixture, alphas, lam, weights)
     tol, max_iter = number("tol", tol, 1e-13), positive_int("max_iter", max_iter)
-    T, found, at, residual = alphas.size, [], _start(problem), 0.0
+    T, solutions, current, residual = alphas.size, [], _start(problem), 0.0
     for rule in _rules(T - 1):
-        with np.errstate(all="ignore"):  # what overflows does not converge, which is told
-            at, gap = _fixed_point(problem, rule, at, tol, max_iter)
-        found.append(at)
+        with np.errstate(all="ignore"):  # an overflow ends in a warning that nothing converged
+            current, gap = _fixed_point(problem, rule, current, tol, max_iter)
+        solutions.append(current)
         residual = max(residual, gap)
     converged = bool(residual <= tol)
     if not converged:
@@ -263,11 +269,11 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
             (one.m - one.b) @ H + (0.0 if converged else np.nan),
             np.einsum("at,cab,bs->cts", H, width[:, None, None] * one.Q[shape], H) + (0.0 if converged else np.nan),
         )
-        for one in found
+        for one in solutions
     )
     several = T - 1 not in NODES
     means, overlaps = (np.mean(part, axis=0) if several else part[0] for part in zip(*sets, strict=True))
-    b = np.mean([one.b for one in found], axis=0) if several else found[0].b
+    b = np.mean([one.b for one in solutions], axis=0) if several else solutions[0].b
     b = b if converged else np.full_like(b, np.nan)
     errors = (_error(np.stack(part), T) for part in zip(*sets, strict=True))
     return MultinomialSolution(
@@ -277,6 +283,7 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
 
 
 def _checked(mixture, alphas, lam, weights):
+    """Return the regression, and the checked sizes and weights (T,) of the classes."""
     alphas = checked_alphas(alphas, a_mixture(mixture))
     T = alphas.size
     if T > MOST_CLASSES:
@@ -298,8 +305,8 @@ def _checked(mixture, alphas, lam, weights):
             f"mixture must have at most {LARGEST_MATRIX // (T - 1)} directions where covariances of {T} classes share "
             f"no basis, got {block.C.shape[1]}: use one covariance for all, or rbal.solve_ovr"
         )
-    lam = number("lam", lam, LEAST_RIDGE)
-    problem = Problem(
+    lam = number("lam", lam, SMALLEST_RIDGE)
+    problem = Regression(
         alphas[place] * mixture.shares, weights[place], place, mixture._shape, mixture._width, helmert(T), block, lam
     )
     return problem, alphas, weights
@@ -325,61 +332,62 @@ def _rules(d):
 
 
 def _error(sets, T):
-    """Return the error of what several rules gave, along the first axis."""
+    """Return the error of the results of several rules, along the first axis."""
     if T - 1 in NODES:
         return np.abs(sets[1] - sets[0])
     return sets.std(axis=0, ddof=1) / np.sqrt(len(sets))
 
 
 def _start(problem):
+    """Return the order parameters to start from."""
     d, traces = len(problem.H), problem.block.traces()[:, None, None]
     force = problem.alpha @ problem.weight
     V = np.eye(d) * traces / (problem.lam + 0.2 * force * traces.mean())
     return Unknowns(V, np.eye(d) * traces, np.zeros((problem.alpha.size, d)), np.zeros(d))
 
 
-def _fixed_point(problem, rule, at, tol, max_iter):
+def _fixed_point(problem, rule, start, tol, max_iter):
     """Return order parameters and their residual, by a fixed point with Anderson's acceleration."""
-    points, before, best = None, [], (np.inf, at)
+    points, states, gaps, current, best = None, [], [], start, (np.inf, start)
     for step in range(max_iter):
         try:
-            hats, points = data_side(problem, rule, at, points)
+            hats, points = data_side(problem, rule, current, points)
             V, Q, m = weight_side(problem.block, hats, problem.lam)
-            new = Unknowns(V, Q, m, at.b - np.linalg.solve(hats.slope, hats.m.sum(axis=0)))
-        except np.linalg.LinAlgError:  # a curvature that underflows: no step leads on from here
+            new = Unknowns(V, Q, m, current.b - np.linalg.solve(hats.slope, hats.m.sum(axis=0)))
+        except np.linalg.LinAlgError:  # a curvature that underflows: there is no next step
             break
-        residual = _distance(new, at)
-        best = min(best, (residual, at), key=lambda one: one[0])
-        if (residual <= tol and step) or not np.isfinite(residual):  # a rule takes one step at least, to differ at all
+        residual = _distance(new, current)
+        best = min(best, (residual, current), key=lambda one: one[0])
+        if (residual <= tol and step) or not np.isfinite(residual):  # at least one step, so that rules differ at all
             break
-        before.append((_flat(at), _flat(new)))
-        del before[:-MEMORY]
-        at = _accelerated(before, at, new)
+        flat = _flat(current)
+        states, gaps = [*states, flat][-MEMORY:], [*gaps, _flat(new) - flat][-MEMORY:]
+        mixed = _mixed(states, gaps, new)
+        if mixed is None:
+            states, gaps = states[-1:], gaps[-1:]
+            mixed = Unknowns(*(0.5 * (a + b) for a, b in zip(current, new, strict=True)))
+        current = mixed
     return best[1], best[0]
 
 
-def _distance(new, at):
+def _distance(new, old):
+    """Return the largest change of order parameters, relative to their scales."""
     size = np.linalg.norm(new.V, axis=(1, 2)).max(), np.linalg.norm(new.Q, axis=(1, 2)).max()
-    gaps = np.abs(new.V - at.V).max() / size[0], np.abs(new.Q - at.Q).max() / size[1]
-    return max(*gaps, max(np.abs(new.m - at.m).max(), np.abs(new.b - at.b).max()) / np.sqrt(size[1]))
+    gaps = np.abs(new.V - old.V).max() / size[0], np.abs(new.Q - old.Q).max() / size[1]
+    return max(*gaps, max(np.abs(new.m - old.m).max(), np.abs(new.b - old.b).max()) / np.sqrt(size[1]))
 
 
-def _flat(at):
-    return np.concatenate([part.ravel() for part in at])
+def _flat(unknowns):
+    return np.concatenate([part.ravel() for part in unknowns])
 
 
-def _accelerated(before, at, new):
-    """Return the combination of the last steps with the least residual, or half a step if that is no covariance."""
-    if len(before) > 1:
-        gaps = np.array([g - x for x, g in before])
-        change = np.diff(gaps, axis=0).T
-        gamma = np.linalg.lstsq(change, gaps[-1], rcond=1e-10)[0]
-        flat = before[-1][1] - np.diff([g for _, g in before], axis=0).T @ gamma
-        ends = np.cumsum([part.size for part in at])[:-1]
-        mixed = Unknowns(*(part.reshape(old.shape) for part, old in zip(np.split(flat, ends), at, strict=True)))
-        lowest = [np.linalg.eigvalsh(part).min(axis=1) for part in (mixed.V, mixed.Q)]
-        plain = [np.linalg.eigvalsh(part).min(axis=1) for part in (new.V, new.Q)]
-        if all(np.all(a > 0.1 * b) for a, b in zip(lowest, plain, strict=True)):
-            return mixed
-        del before[:-1]
-    return Unknowns(*(0.5 * (a + b) for a, b in zip(at, new, strict=True)))
+def _mixed(states, gaps, new):
+    """Return Anderson's combination of the last steps; None if it is no covariance, or if there is one step only."""
+    if len(states) == 1:
+        return None
+    flat = states[-1] + anderson_step(states, gaps, 1.0)
+    ends = np.cumsum([part.size for part in new])[:-1]
+    mixed = Unknowns(*(part.reshape(old.shape) for part, old in zip(np.split(flat, ends), new, strict=True)))
+    lowest = [np.linalg.eigvalsh(part).min(axis=1) for part in (mixed.V, mixed.Q)]
+    unmixed = [np.linalg.eigvalsh(part).min(axis=1) for part in (new.V, new.Q)]
+    return mixed if all(np.all(a > 0.1 * b) for a, b in zip(lowest, unmixed, strict=True)) else None

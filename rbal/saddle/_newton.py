@@ -25,15 +25,16 @@ from ._equations import (
     assign,
     data_side,
     largest_of,
+    norm_terms,
     solve_bias,
     solve_norm,
     sums,
     weight_side,
 )  # fmt: skip
 
-# The widest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to what is a double.
+# Largest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to the smallest doubles.
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0
-PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a path may pass, not stay
+PATIENCE_WIDE = 4  # iterations at scores so wide that the quadrature of the loss is inexact
 
 
 class Workspace(NamedTuple):
@@ -43,17 +44,19 @@ class Workspace(NamedTuple):
     value: np.ndarray
     jac: np.ndarray
     matrix: np.ndarray
+    above: np.ndarray
+    pull: np.ndarray
 
 
 @jit
-def workspace():
-    """Return fresh scratch arrays."""
-    return Workspace(np.empty((6, 4)), np.empty(4), np.empty((4, 4)), np.empty((3, 3)))
+def workspace(n):
+    """Return fresh scratch arrays for n eigenvalues."""
+    return Workspace(np.empty((6, 4)), np.empty(4), np.empty((4, 4)), np.empty((3, 3)), np.empty(n), np.empty(n))
 
 
 @jit
 def evaluate(problem, spectrum, y, work, res, step):
-    """Residual of the fixed point at y and the Newton step from there; False where it leaves the domain.
+    """Write the residual of the fixed point at y and the Newton step from there; False if y is out of the domain.
 
     The unknowns are log q, log x (κ on the edge) and r. The bias and ζ follow them by their monotone equations and
     enter the Jacobian through the implicit function theorem.
@@ -69,12 +72,13 @@ def evaluate(problem, spectrum, y, work, res, step):
     if mode == RIDGE:
         y[ZETA], shift = problem.ridge, 0.0
     else:
-        y[ZETA] = solve_norm(mode, spectrum, problem.norm, x_hat, q_hat, r_hat, y[ZETA])
+        norm_terms(spectrum, x_hat, q_hat, r_hat, work.above, work.pull)
+        y[ZETA] = solve_norm(mode, problem.norm, work.above, spectrum.g, work.pull, spectrum.g_null, y[ZETA])
     weight_side(mode, spectrum, shift, y[ZETA], (x_hat, q_hat, r_hat), value, jac)
     if not (value[1] > 0.0 and value[2] > 0.0 and math.isfinite(value[1] + value[2] + value[3])):
         return False
     if mode != RIDGE and y[ZETA] > 0.0 and not abs(value[0] - problem.norm) <= 1e-8 * problem.norm:
-        return False  # no ζ was found
+        return False  # the search for ζ failed
     root_q = math.sqrt(q)
     res[0] = math.log(value[1] / q)
     res[1] = math.log(value[2] / x)
@@ -126,17 +130,17 @@ def solve3(m, res, step):
 def newton(problem, spectrum, tol, max_iter, x_limit, y):
     """Newton with a line search from y; where it does not descend, a few steps of the damped fixed point.
 
-    y is start and result. Returns (residual, iterations). A residual of infinity means that the path left the
-    domain, or that x grew beyond x_limit·√q, the mark of the SAT phase.
+    Starts from y and writes the solution to it. Returns (residual, iterations). A residual of infinity means that the
+    path left the domain, or that x grew beyond x_limit·√q, the mark of the SAT phase.
     """
-    work = workspace()
+    work = workspace(spectrum.lam.size)
     res, step, res_new, step_new = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     new = np.empty(5)
     assign(new, y)
     largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
     resolved = 2.0 * math.log(problem.law.widest) - math.log(max(problem.width[0], problem.width[1]))
     too_wide = min(resolved + 4.0, largest)
-    # a quadrature that does not resolve the loss tells nothing, and takes its longest time over it
+    # where a quadrature does not resolve the loss it is wrong, and slowest
     widest = too_wide if resolved < math.inf else math.inf
     if y[LOG_Q] > widest or not evaluate(problem, spectrum, y, work, res, step):
         return math.inf, 0
@@ -194,29 +198,29 @@ def kinds():
     return typeof(problem), typeof(Spectrum(none, none, none, 0.0, 0.0, 1, 1)), FLOAT, INT, FLOAT, VECTOR
 
 
-FOUND = types.Tuple((FLOAT, INT))
-newton_at = late(FOUND, kinds)
+RESULT = types.Tuple((FLOAT, INT))
+newton_at = late(RESULT, kinds)
 
 
 @functools.cache
 def newton_address():
-    """What a question holds as ``newton``."""
-    return address(newton, FOUND, kinds())
+    """Return the address of ``newton``, for the settings."""
+    return address(newton, RESULT, kinds())
 
 
 # ---- where to start, and the first attempt at a point
 
 
-X_LIMIT = 1e7  # x/√q beyond this: go and see whether the data are separable
+X_LIMIT = 1e7  # x/√q above which to test whether the data are separable
 HUGE = 1e300
-PATIENCE = 20  # times max_iter: all iterations of one search, after which it is given up
-FEW, FEWER = np.int64(40), np.int64(20)  # iterations after which to look at something else, before more is tried
-VANISHING = -40.0  # log q below which to see whether any weights lower the loss
+PATIENCE = 20  # times max_iter: iterations after which a continuation stops
+FEW, FEWER = np.int64(40), np.int64(20)  # iterations of short attempts, before other starts are tried
+VANISHING = -40.0  # log q below which to test whether any weights lower the loss
 
 
 @jit
 def force(problem, k, u):
-    """-ℓ'(u), the force on a sample of class k that ended at u."""
+    """Return the force -ℓ'(u) on a sample of class k at the score u."""
     return force_at(problem.law.force, (problem.kappa[k], problem.weight[k], u))
 
 
@@ -231,7 +235,7 @@ def sphere_start(problem, spectrum, y):
 
 @jit
 def ridge_start(problem, spectrum, ridge, y):
-    """Weights as under a strong ridge, where every sample pulls with the force it has at 0; capped at the margin."""
+    """Set y to weights under a strong ridge: samples pull with their force at score 0; capped at the margin."""
     q_hat = r_hat = 0.0
     for k in range(2):
         f = force(problem, k, 0.0)
@@ -247,18 +251,18 @@ def ridge_start(problem, spectrum, ridge, y):
 
 @jit
 def most_iterations(problem, max_iter):
-    """Iterations of one attempt: a quadrature is smooth, so that it takes ten or will not come; each is a long one."""
+    """Return the iterations of one attempt: few with a quadrature, which is slow, and smooth so that ten suffice."""
     return min(max_iter, FEW) if problem.law.widest < math.inf else max_iter
 
 
 @jit
-def first_attempt(question, problem, spectrum, y, phase):
-    """Newton's method from y, if that is a neighbour of this phase, or else from the usual start.
+def first_attempt(settings, problem, spectrum, y, phase):
+    """Run Newton's method from y, if that is the solution of an UNSAT neighbour, or else from the usual start.
 
-    Returns (residual, iterations); a residual of infinity where the point needs a closer look.
+    Returns (residual, iterations); the residual is infinity where the fallback has to decide the phase.
     """
     ridge = problem.mode == RIDGE
-    most, limit = most_iterations(problem, question.max_iter), HUGE
+    most, limit = most_iterations(problem, settings.max_iter), HUGE
     if not ridge and problem.law.vanishes:
         most, limit = min(most, FEW), X_LIMIT
     if phase != UNSAT:
@@ -266,7 +270,7 @@ def first_attempt(question, problem, spectrum, y, phase):
             ridge_start(problem, spectrum, problem.ridge, y)
         else:
             sphere_start(problem, spectrum, y)
-    residual, n_iter = newton_at(question.newton, (problem, spectrum, question.tol, most, limit, y))
+    residual, n_iter = newton_at(settings.newton, (problem, spectrum, settings.tol, most, limit, y))
     if ridge and y[LOG_Q] <= VANISHING:
         residual = math.inf
     return residual, n_iter
@@ -274,5 +278,5 @@ def first_attempt(question, problem, spectrum, y, phase):
 
 @jit
 def too_wide(problem, y):
-    """Whether the quadrature of the loss does not resolve it any more."""
+    """Whether scores are too wide for the quadrature of the loss."""
     return y[LOG_Q] > 2.0 * math.log(problem.law.widest) - math.log(max(problem.width[0], problem.width[1]))

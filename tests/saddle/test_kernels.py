@@ -11,7 +11,7 @@ from rbal._support import gauss
 from rbal.losses import EQUALITY, HINGE, INEQUALITY, LOGISTIC, LOSSES, SQUARE, SQUARED_HINGE
 from rbal.moments import Spectrum
 from rbal.saddle import _continuation, _equations, _fallback, _newton
-from rbal.saddle._equations import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, Question, R
+from rbal.saddle._equations import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, Settings
 
 
 def system(n=5, seed=0, constant=0):
@@ -35,10 +35,10 @@ def problem(
     return Problem(mode, law, (kappa, kappa), alpha, weight, width, norm, ridge, fit_bias)
 
 
-def question(mode, tol=1e-10, max_iter=100):
-    """A question about the hinge, with all that is compiled for it only when a point needs it."""
-    calls, traits, rescue = _fallback.tables_and_rescue(HINGE, mode, needed=True)
-    return Question(mode, calls, traits, 1.0, True, tol, max_iter, _newton.newton_address(), rescue)
+def settings(mode, tol=1e-10, max_iter=100):
+    """Settings for the hinge, with the fallback."""
+    calls, traits, fallback = _fallback.tables_and_fallback(HINGE, mode, needed=True)
+    return Settings(mode, calls, traits, 1.0, True, tol, max_iter, _newton.newton_address(), fallback)
 
 
 # _gauss
@@ -108,12 +108,24 @@ def test_weight_side(mode, k_hat, constant):
     np.testing.assert_allclose(jac, expected, rtol=1e-10, atol=1e-14)
 
 
+def norm_terms(spectrum):
+    above, pull = np.empty((2, spectrum.lam.size))
+    _equations.norm_terms(spectrum, 1.3, 0.8, 0.6, above, pull)
+    return above, pull
+
+
+def solve_norm(spectrum, norm, mode=UNSAT, guess=1.0):
+    above, pull = norm_terms(spectrum)
+    return _equations.solve_norm(mode, norm, above, spectrum.g, pull, spectrum.g_null, guess)
+
+
 @pytest.mark.parametrize("mode", [UNSAT, SAT])
 def test_norm_and_slope(mode):
     spectrum, *_ = system(constant=1)
     value, jac = np.empty(4), np.empty((4, 4))
     _equations.weight_side(mode, spectrum, spectrum.shift, 0.4, (1.3, 0.8, 0.6), value, jac)
-    got = _equations.norm_and_slope(mode, spectrum, 0.4, 1.3, 0.8, 0.36)
+    above, pull = norm_terms(spectrum)
+    got = _equations.norm_and_slope(mode, 0.4, above, spectrum.g, pull, spectrum.g_null)
     np.testing.assert_allclose(got, (value[0], jac[0, 0]), rtol=1e-13)
 
 
@@ -122,7 +134,7 @@ def test_norm_and_slope(mode):
 def test_solve_norm(norm, mode, guess):
     # The larger the norm, the closer k̂ to -x̂ λ_min: from any guess, the root that brentq finds.
     spectrum, C, delta, L = system()
-    zeta = _equations.solve_norm(mode, spectrum, norm, 1.3, 0.8, 0.6, guess)
+    zeta = solve_norm(spectrum, norm, mode, guess)
     k_hat = naive.solve_norm(C, delta, L, norm, 1.3, 0.8, 0.6, mode == SAT)
     assert zeta == pytest.approx(k_hat + 1.3 * spectrum.shift, rel=1e-10)
 
@@ -131,8 +143,8 @@ def test_solve_norm_beside_constant_features():
     # Weight on constant features is free: the norm is an upper bound, and k̂ = 0 where it is slack.
     spectrum, C, delta, L = system(constant=2)
     slack = naive.weight_side(C[:5, :5], delta[:5], L, 0.0, 1.3, 0.8, 0.6)[0]
-    assert _equations.solve_norm(UNSAT, spectrum, 1.01 * slack, 1.3, 0.8, 0.6, 1.0) == 0.0
-    zeta = _equations.solve_norm(UNSAT, spectrum, 0.5 * slack, 1.3, 0.8, 0.6, 1.0)
+    assert solve_norm(spectrum, 1.01 * slack) == 0.0
+    zeta = solve_norm(spectrum, 0.5 * slack)
     assert zeta == pytest.approx(naive.solve_norm(C, delta, L, 0.5 * slack, 1.3, 0.8, 0.6), rel=1e-10)
 
 
@@ -254,7 +266,7 @@ def state(p, spectrum, q=0.7, second=0.5, r=0.4):
     """A state y and what evaluate makes of it: its residual, its step, and whether it stayed in the domain."""
     y = np.array([math.log(q), second, r, 0.0, 1.0])
     res, step = np.empty(3), np.empty(3)
-    ok = _newton.evaluate(p, spectrum, y, _newton.workspace(), res, step)
+    ok = _newton.evaluate(p, spectrum, y, _newton.workspace(spectrum.lam.size), res, step)
     return y, res, step, ok
 
 
@@ -358,7 +370,7 @@ def test_newton_stops_at_the_limits():
 
 
 def test_with_mode_keeps_the_data():
-    p, tools = problem(), _fallback.tools_of(question(UNSAT), 100)
+    p, tools = problem(), _fallback.tools_of(settings(UNSAT), 100)
     other = _fallback.with_mode(p, tools, SAT, (0.1, 0.2), 0.0)
     assert (other.mode, other.law, other.kappa, other.ridge) == (SAT, INEQUALITY.laws[0], (0.1, 0.2), 0.0)
     assert (other.alpha, other.weight, other.norm, other.fit_bias) == (p.alpha, p.weight, p.norm, p.fit_bias)
@@ -377,7 +389,7 @@ def test_major(alpha, weight, fit_bias, side):
 def test_from_major_only_shifts_the_bias():
     spectrum, *_ = system()
     p = problem(kappa=1.5)
-    moved = _fallback.from_major(p, _fallback.tools_of(question(UNSAT), 100))
+    moved = _fallback.from_major(p, _fallback.tools_of(settings(UNSAT), 100))
     y, other = np.empty(5), np.empty(5)
     for q, out in ((p, y), (moved, other)):
         _newton.sphere_start(p, spectrum, out)
@@ -391,7 +403,7 @@ def test_vanishing_weights_are_the_limit_of_a_strong_ridge(weight):
     # As λ̃ → ∞ the weights of a hinge SVM shrink like 1/λ̃ towards a direction, with q, x, r of solve_vanishing.
     spectrum, *_ = system()
     p = problem(RIDGE, HINGE, kappa=1.0, weight=weight)  # α = (1, 3): even, then uneven
-    tools = _fallback.tools_of(question(RIDGE, tol=1e-11), 100)
+    tools = _fallback.tools_of(settings(RIDGE, tol=1e-11), 100)
     y, z = np.empty(5), np.empty(5)
     residual, _, k_hat = _fallback.solve_vanishing(p, tools, spectrum, y)
     assert residual <= 1e-11
@@ -410,8 +422,8 @@ def test_walk_solves_point_after_point():
     points = np.hstack([points, np.ones((3, 2))])  # with widths of 1
     out = np.empty((3, _continuation.N_COLUMNS))
     y = np.empty(5)
-    phase, n = _continuation.walk(question(UNSAT), spectrum, points[:2], y, -1, out[:2])
-    _continuation.walk(question(RIDGE), spectrum, points[2:], np.empty(5), -1, out[2:])
+    phase, n = _continuation.walk(settings(UNSAT), spectrum, points[:2], y, -1, out[:2])
+    _continuation.walk(settings(RIDGE), spectrum, points[2:], np.empty(5), -1, out[2:])
     assert (phase, n) == (UNSAT, 2)
     assert math.exp(y[LOG_Q]) == out[1, 0]
     np.testing.assert_array_equal(out[:, 12:], [[SAT, 1], [UNSAT, 1], [UNSAT, 1]])
@@ -421,16 +433,16 @@ def test_walk_solves_point_after_point():
         assert norm == pytest.approx(1.0, rel=1e-9) or hats[0] == 0.5
 
 
-def test_walk_waits_for_a_rescue():
+def test_walk_waits_for_the_fallback():
     # without one it stops before the first point that needs it, in the state it was in, and goes on from there
     spectrum, *_ = system()
     points = np.array([[1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0]])
     points = np.hstack([points, np.ones((3, 2))])  # with widths of 1
     out, expected = np.empty((2, 3, _continuation.N_COLUMNS))
     y, at_once = np.empty(5), np.empty(5)
-    phase, n = _continuation.walk(question(UNSAT)._replace(rescue=0), spectrum, points, y, -1, out)
+    phase, n = _continuation.walk(settings(UNSAT)._replace(fallback=0), spectrum, points, y, -1, out)
     assert (phase, n) == (UNSAT, 1)
     assert math.exp(y[LOG_Q]) == out[0, 0]
-    assert _continuation.walk(question(UNSAT), spectrum, points[1:], y, phase, out[1:]) == (UNSAT, 2)
-    _continuation.walk(question(UNSAT), spectrum, points, at_once, -1, expected)
+    assert _continuation.walk(settings(UNSAT), spectrum, points[1:], y, phase, out[1:]) == (UNSAT, 2)
+    _continuation.walk(settings(UNSAT), spectrum, points, at_once, -1, expected)
     np.testing.assert_array_equal(out, expected)
