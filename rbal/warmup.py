@@ -42,11 +42,11 @@ def solver():
 def phases():
     """Saddle points that are hard to find, which are solved in other ways; and where phases meet."""
     import rbal
-    from rbal.saddle.internal import RIDGE, UNSAT, tables_and_rescue
+    from rbal.saddle.internal import RIDGE, UNSAT, tables_and_fallback
 
     for loss in rbal.losses.LOSSES.values():
         for mode in (UNSAT, RIDGE):
-            tables_and_rescue(loss, mode, needed=True)
+            tables_and_fallback(loss, mode, needed=True)
     classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
     for fit_bias in (True, False):
         rbal.solve(classes, alpha_pos=0.1, alpha_neg=0.1, kappa=0.5, fit_bias=fit_bias)

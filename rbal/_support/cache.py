@@ -173,7 +173,10 @@ class Named(IndexDataCacheFile):
         file = io.BytesIO(self._read(self._index_path) or pickle.dumps(None))
         if pickle.load(file) != self._version:  # what follows may be of classes that this version does not have
             return {}
-        stamp, overloads = pickle.load(file)
+        try:
+            stamp, overloads = pickle.load(file)
+        except (AttributeError, ImportError):  # records in a signature have another name now, so the sources differ
+            return {}
         return overloads if stamp == self._source_stamp else {}
 
     def _save_index(self, overloads):

@@ -68,11 +68,11 @@ class Dense:
         self.lam_out = np.zeros((len(C), 0)) if lam_out is None else lam_out
         self.g_out = np.zeros(0) if g_out is None else g_out
         self.g = np.r_[np.full(C.shape[1], 1.0 / L), self.g_out]
-        self.probes = self.seen = None
+        self.probes = self.probed = None
         if C.shape[1] > EXACT:
             signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(C.shape[1], PROBES))
             self.probes = signs / np.sqrt(PROBES)
-            self.seen = C @ self.probes
+            self.probed = C @ self.probes
 
     @cached_property
     def commuting(self):

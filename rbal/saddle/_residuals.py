@@ -7,9 +7,8 @@ import numpy as np
 from .._support.validation import number, positive_int
 from ..losses import HINGE
 from ..moments import spectrum_of
-from ._kernels import evaluate, newton, workspace
-from ._problem import LOG_Q, UNSAT, Problem
-from ._starts import HUGE, sphere_start
+from ._equations import LOG_Q, UNSAT, Problem
+from ._newton import HUGE, evaluate, newton, sphere_start, workspace
 
 
 class Residuals(NamedTuple):
@@ -43,7 +42,7 @@ def residuals(moments, alpha_pos, alpha_neg, kappa, *, n_newton=15, n_damped=120
     positive_int("n_damped", n_damped)
     norm = float(spectrum.Q)
     problem = Problem(UNSAT, HINGE.law, (margin, margin), alpha, (1.0, 1.0), (1.0, 1.0), norm, 0.0, True)
-    work, res, step = workspace(), np.empty(3), np.empty(3)
+    work, res, step = workspace(spectrum.lam.size), np.empty(3), np.empty(3)
     damped, fast = [], []
     sphere_start(problem, spectrum, y)
     for _ in range(n_damped):

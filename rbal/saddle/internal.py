@@ -1,19 +1,21 @@
-"""What other rooms use of this one, beside its public names."""
+"""Names of this room that other rooms use, besides its public ones."""
 
 from ._class_margins import moved, shifts_of
-from ._kernels import newton_address
-from ._mixture import critical_margins
+from ._continuation import COLUMNS, N_COLUMNS, walk
+from ._equations import EDGE, RIDGE, UNSAT, Settings
+from ._fallback import edges, tables_and_fallback
+from ._mixture_solve import critical_margins
+from ._newton import newton_address
 from ._ovr import checked_alphas
-from ._problem import EDGE, RIDGE, UNSAT, Question
-from ._rescue import tables_and_rescue
 from ._solve import sweep_widths
-from ._sphere import edges
 
 __all__ = [
+    "COLUMNS",
     "EDGE",
+    "N_COLUMNS",
     "RIDGE",
     "UNSAT",
-    "Question",
+    "Settings",
     "checked_alphas",
     "critical_margins",
     "edges",
@@ -21,5 +23,6 @@ __all__ = [
     "newton_address",
     "shifts_of",
     "sweep_widths",
-    "tables_and_rescue",
+    "tables_and_fallback",
+    "walk",
 ]

@@ -12,7 +12,7 @@ from rbal.advice._pipeline import learner
 from rbal.advice._remedies import Setting, designs, evaluate, solve_all
 from rbal.advice._widths import LIMITS, Wide, solve_wide, widths_along
 from rbal.moments._estimate import Fitter, Sample, from_covariances
-from rbal.saddle._solve import sweep_widths
+from rbal.saddle.internal import sweep_widths
 
 
 def classes(n_pos=60, n_neg=240, D=40, wide=1.5, shift=0.3, seed=0):

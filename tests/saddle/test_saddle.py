@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal.saddle import _solve
-from rbal.saddle._walks import COLUMNS
+from rbal.saddle.internal import COLUMNS
 
 NUMBERS = ("q", "r", "b", "x", "k_hat", "x_hat", "q_hat", "r_hat", "train_loss", "train_error")
 ORDER = ("x", "q", "r", "b", "k_hat", "x_hat", "q_hat", "r_hat")  # arguments of the functionals

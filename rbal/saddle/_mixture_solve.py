@@ -3,25 +3,33 @@
 import warnings
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
-from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import broadcast, flag, in_range, number, one_of, position, positive_int
+from .._support.validation import broadcast, in_range, number, position, positive_int
 from .._support.warnings import convergence_warning
-from ..losses import EQUALITY, HINGE, LOSSES, Loss
+from ..losses import EQUALITY, HINGE, record_of
 from ..metrics import MixtureMetrics
 from ..moments import Mixture
-from ._clusters import Clusters, losses_at, report_at
-from ._mixture_phases import Task, can_vanish, major, margin_of, solve_edge, solve_ridge, solve_sphere, with_mode
-from ._mixture_sampled import Sphere, as_ridge, samples_of, solve_population
-from ._problem import RIDGE, SAT, UNSAT
-from ._solve import LARGEST_SIZE, MODELS, PHASES, Solution
-from ._ways import COLLAPSED
+from ._equations import COLLAPSED, RIDGE, SAT, UNSAT
+from ._mixture_data import Clusters, losses_at, report_at
+from ._mixture_fallback import (
+    Result,
+    Task,
+    can_vanish,
+    major,
+    margin_of,
+    solve_edge,
+    solve_ridge,
+    solve_sphere,
+    with_mode,
+)
+from ._newton import FEW
+from ._population import Sphere, as_ridge, samples_of, solve_population
+from ._solve import PHASES, Point, Solution, check_single, checked_point
 
-NAMES = ("alpha_pos", "alpha_neg", "kappa", "kappa_neg", "weight_pos", "weight_neg", "lam")
 EACH = ("m", "q", "x", "x_hat", "q_hat", "m_hat")  # results with one entry a cluster
-ONE = ("r", "b", "k_hat", "r_hat", "train_loss", "train_error")
+SINGLE = ("r", "b", "k_hat", "r_hat", "train_loss", "train_error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +87,16 @@ class MixtureSolution(Solution):
         tol, max_iter = number("tol", tol, 0.0, open_low=True), positive_int("max_iter", max_iter)
         samples = samples_of(self.mixture)
         shape = np.shape(self.b)
-        found = {f.name: np.array(getattr(self, f.name)) for f in fields(self) if f.name in (*EACH, *ONE)}
-        found |= {name: np.array(getattr(self, name)) for name in ("residual", "n_iter", "converged")}
-        found["phase"] = np.array(self.phase, f"<U{max(map(len, PHASES))}")
-        for at in np.ndindex(shape):
-            one = self[at] if shape else self
+        results = {f.name: np.array(getattr(self, f.name)) for f in fields(self) if f.name in (*EACH, *SINGLE)}
+        results |= {name: np.array(getattr(self, name)) for name in ("residual", "n_iter", "converged")}
+        results["phase"] = np.array(self.phase, f"<U{max(map(len, PHASES))}")
+        for index in np.ndindex(shape):
+            one = self[index] if shape else self
             if one.converged and one.phase != PHASES[COLLAPSED]:
-                for name, value in _of_population(one, samples, tol, max_iter).items():
-                    found[name][at] = value
-        _warn_unless(found["converged"])
-        return replace(self, **{name: value if value.ndim else value.item() for name, value in found.items()})
+                for name, value in _population_results(one, samples, tol, max_iter).items():
+                    results[name][index] = value
+        _warn_unless(results["converged"])
+        return replace(self, **{name: value if value.ndim else value.item() for name, value in results.items()})
 
     def of_cluster(self, cluster):
         """Return the solution of one cluster, as if it were both classes: its law of scores and its margin.
@@ -128,116 +136,77 @@ class MixtureSolution(Solution):
 _in_order = itemgetter(*(f.name for f in fields(MixtureSolution)))
 
 
-class Asked(NamedTuple):
-    """Arguments that are the same at all points."""
-
-    law: Loss
-    model: str
-    fit_bias: bool
-    tol: float
-    max_iter: int
-
-
-def solve_mixture(mixture, point, asked):
-    """Return the solution at one point, a dict of numbers by NAMES."""
-    point = _checked(point, asked)
-    if any(isinstance(value, np.ndarray) and value.ndim for value in point.values()):
-        raise ValueError(
-            "alpha_pos, kappa and the like must be numbers in solve, which takes one point; for arrays use rbal.sweep"
-        )
-    found, _ = _point(mixture, point, asked, (None, -1))
-    if not found["converged"]:
+def solve_mixture(mixture, point, kappa_neg, options):
+    """Return the solution at one point."""
+    point = _checked(point, kappa_neg, options)
+    check_single(point.values())
+    results, _ = _solved(mixture, point, options, (None, -1))
+    if not results["converged"]:
         _warn_unless(False)
-    return _solution(found, point, mixture, asked)
+    return _solution(results, point, mixture, options)
 
 
-def sweep_mixture(mixture, point, asked):
+def sweep_mixture(mixture, point, kappa_neg, options):
     """Return the solutions at points that broadcast; neighbours along the last axis start from each other."""
-    point = _checked(point, asked)
+    point = _checked(point, kappa_neg, options)
     columns = dict(zip(point, broadcast(**point), strict=True))
     shape, K = columns["alpha_pos"].shape, mixture.labels.size
-    found = {name: np.empty((*shape, K)) for name in EACH}
-    found |= {name: np.empty(shape) for name in (*ONE, "residual")}
-    found |= {"n_iter": np.empty(shape, int), "phase": np.empty(shape, f"<U{max(map(len, PHASES))}")}
-    found["converged"], start = np.empty(shape, bool), (None, -1)
-    for at in np.ndindex(shape):
-        if not at or at[-1] == 0:
+    results = {name: np.empty((*shape, K)) for name in EACH}
+    results |= {name: np.empty(shape) for name in (*SINGLE, "residual")}
+    results |= {"n_iter": np.empty(shape, int), "phase": np.empty(shape, f"<U{max(map(len, PHASES))}")}
+    results["converged"], start = np.empty(shape, bool), (None, -1)
+    for index in np.ndindex(shape):
+        if not index or index[-1] == 0:
             start = None, -1
-        one, start = _point(mixture, {name: float(c[at]) for name, c in columns.items()}, asked, start)
+        one, start = _solved(mixture, {name: float(c[index]) for name, c in columns.items()}, options, start)
         for name, value in one.items():
-            found[name][at] = value
-    _warn_unless(found["converged"])
-    return _solution(found, columns, mixture, asked)
+            results[name][index] = value
+    _warn_unless(results["converged"])
+    return _solution(results, columns, mixture, options)
 
 
-def _solution(found, point, mixture, asked):
-    found |= point
-    if asked.model != "svm":
-        found["lam"] = None
-    found["model"], found["loss"], found["fit_bias"], found["mixture"] = (
-        asked.model,
-        asked.law.name,
-        asked.fit_bias,
-        mixture,
-    )
-    return MixtureSolution(*_in_order(found))  # by names it takes longer
+def _solution(results, point, mixture, options):
+    """Return the solution, from results and arguments by name."""
+    results |= point
+    if options.model != "svm":
+        results["lam"] = None
+    results |= {"model": options.model, "loss": options.law.name, "fit_bias": options.fit_bias, "mixture": mixture}
+    return MixtureSolution(*_in_order(results))  # positional: keyword construction takes longer
 
 
-def asked_of(model, loss, fit_bias, tol, max_iter):
-    """Check the arguments that are the same at all points."""
-    law = loss if isinstance(loss, Loss) else LOSSES[one_of("loss", loss, tuple(LOSSES))]
-    return Asked(
-        law, one_of("model", model, MODELS), flag("fit_bias", fit_bias), number("tol", tol, 1e-14),
-        positive_int("max_iter", max_iter),
-    )  # fmt: skip
-
-
-def _checked(point, asked):
-    """Check the arguments of a point, or of many."""
-    law, svm = asked.law, asked.model == "svm"
+def _checked(point, kappa_neg, options):
+    """Check the arguments of a point, or of many; return them by name."""
+    law = options.law
     # at κ = 0 a loss with a margin is least at weights 0, if these are allowed, and so is an equality
-    open_low = law.margin > 0.0 and (svm or law.constraint is EQUALITY)
-    kappa = in_range("kappa", law.margin if point["kappa"] is None else point["kappa"], 0.0, open_low=open_low)
-    kappa_neg = point["kappa_neg"]
+    open_low = law.margin > 0.0 and (options.model == "svm" or law.constraint is EQUALITY)
+    kappa = in_range("kappa", law.margin if point.kappa is None else point.kappa, 0.0, open_low=open_low)
     kappa_neg = kappa if kappa_neg is None else in_range("kappa_neg", kappa_neg, 0.0, open_low=open_low)
-    if svm and point["lam"] is None:
-        raise ValueError("lam must be given for model='svm'")
-    if not svm and point["lam"] is not None:
-        raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
-    lam = in_range("lam", point["lam"], 0.0, open_low=True) if svm else 0.0
-    sizes = {name: in_range(name, point[name], 0.0, LARGEST_SIZE, open_low=True) for name in NAMES[:2]}
-    weights = {name: in_range(name, point[name], 0.0, open_low=True) for name in NAMES[4:6]}
-    return {**sizes, "kappa": kappa, "kappa_neg": kappa_neg, **weights, "lam": lam}
+    return checked_point(point._replace(kappa=kappa), options)._asdict() | {"kappa_neg": kappa_neg}
 
 
-def _point(mixture, point, asked, start):
-    """Return the solution at a point as a dict, and (state, phase) from which a neighbour can start."""
-    law, svm = asked.law, asked.model == "svm"
-    laws, widest = law.laws, law.widest
-    problem = _problem(mixture, RIDGE if svm else UNSAT, laws[0], point, asked.fit_bias)
-    task = Task(laws, mixture.blocks, asked.tol, min(asked.max_iter, 40) if widest < np.inf else asked.max_iter)
-    y, warm = start
-    if svm:
-        phase, residual, n, y, told = solve_ridge(task, problem, warm == UNSAT, y)
+def _solved(mixture, point, options, start):
+    """Return the results at a point by name, and (state, phase) from which a neighbour can start."""
+    laws, widest = options.law.laws, options.law.widest
+    problem = _problem(mixture, RIDGE if options.model == "svm" else UNSAT, laws[0], point, options.fit_bias)
+    task = Task(laws, mixture.blocks, options.tol, min(options.max_iter, FEW) if widest < np.inf else options.max_iter)
+    solve = solve_ridge if options.model == "svm" else solve_sphere
+    result = solve(task, problem, *start)
+    y, phase, converged = result.y, result.phase, result.residual <= options.tol
+    if converged and phase == UNSAT and widest < np.inf:
+        converged = (problem.width * np.exp(y[problem.shape])).max() <= widest**2
+    if converged:
+        results = report(task, problem, result)
     else:
-        phase, residual, n, y = solve_sphere(task, problem, warm, y)
-        told = None
-    ok = residual <= asked.tol
-    if ok and phase == UNSAT and widest < np.inf:
-        ok = (problem.width * np.exp(y[problem.shape])).max() <= widest**2
-    if ok:
-        found = report(task, problem, phase, y, told)
-    else:
-        found = dict.fromkeys(ONE, np.nan) | {name: np.full(problem.alpha.size, np.nan) for name in EACH}
-    found["residual"], found["n_iter"], found["phase"] = float(residual), int(n), PHASES[phase]
-    found["converged"] = bool(ok)
-    return found, (y, phase) if ok and phase != COLLAPSED else (None, -1)
+        results = dict.fromkeys(SINGLE, np.nan) | {name: np.full(problem.alpha.size, np.nan) for name in EACH}
+    results["residual"], results["n_iter"] = float(result.residual), int(result.n_iter)
+    results["phase"], results["converged"] = PHASES[phase], bool(converged)
+    return results, (y, phase) if converged and phase != COLLAPSED else (None, -1)
 
 
-def _of_population(sol, samples, tol, max_iter):
+def _population_results(sol, samples, tol, max_iter):
     """Return the results of one point for the population. Its phase may be the other one: few rows look separable."""
-    mixture, laws = sol.mixture, LOSSES[sol.loss].laws
-    point = {name: getattr(sol, name) for name in NAMES}
+    mixture, laws = sol.mixture, record_of(sol.loss).laws
+    point = {name: getattr(sol, name) for name in (*Point._fields, "kappa_neg")}
     problem = _problem(mixture, RIDGE, laws[0], point | {"lam": 0.0}, sol.fit_bias)
     task, total = Task(laws, None, tol, max_iter), 0
     phases = sorted((UNSAT, SAT), key=lambda phase: PHASES[phase] != sol.phase)
@@ -250,35 +219,37 @@ def _of_population(sol, samples, tol, max_iter):
         total += n
         if residual <= tol:
             break
-    ok = residual <= tol
-    found = report(task, p, phase, y) if ok else dict.fromkeys((*EACH, *ONE), np.nan)
-    return found | {"residual": float(residual), "n_iter": total, "converged": bool(ok), "phase": PHASES[phase]}
+    converged = bool(residual <= tol)
+    results = (
+        report(task, p, Result(phase, residual, total, y)) if converged else dict.fromkeys((*EACH, *SINGLE), np.nan)
+    )
+    return results | {"residual": float(residual), "n_iter": total, "converged": converged, "phase": PHASES[phase]}
 
 
 def critical_margins(mixture, alpha_pos, alpha_neg, fit_bias, tol):
-    """Return the critical margins at sizes (n,), the same for both classes, and whether each was found, (n,)."""
+    """Return the critical margins at sizes (n,), the same for both classes, and whether each converged, (n,)."""
     laws = HINGE.laws
     task = Task(laws, mixture.blocks.visible(), tol, 200)
-    margin, found = np.empty(alpha_pos.size), np.empty(alpha_pos.size, bool)
+    margin, converged = np.empty(alpha_pos.size), np.empty(alpha_pos.size, bool)
     point = {"kappa": 0.0, "kappa_neg": 0.0, "weight_pos": 1.0, "weight_neg": 1.0, "lam": 0.0}
     for j, sizes in enumerate(zip(alpha_pos, alpha_neg, strict=True)):
         point["alpha_pos"], point["alpha_neg"] = sizes
         problem = _problem(mixture, UNSAT, laws[0], point, fit_bias)
         residual, _, y = solve_edge(task, problem)
-        margin[j], found[j] = y[problem.n_shapes], residual <= tol
+        margin[j], converged[j] = y[problem.n_shapes], residual <= tol
     if mixture.blocks.g_null > 0.0:  # weights on features that never vary give every sample the score 0
         margin = np.maximum(margin, 0.0)
-    return np.where(found, margin, np.nan), found
+    return np.where(converged, margin, np.nan), converged
 
 
 def _problem(mixture, mode, law, point, fit_bias):
     """Return the problem of a mixture at a point."""
-    both = np.array([
+    by_class = np.array([
         (point["alpha_neg"], point["alpha_pos"]),
         (point["kappa_neg"], point["kappa"]),
         (point["weight_neg"], point["weight_pos"]),
     ])  # fmt: skip
-    alpha, kappa, weight = both.take(mixture._places, axis=1)
+    alpha, kappa, weight = by_class.take(mixture._places, axis=1)
     alpha *= mixture.shares
     return Clusters(
         mode, law, alpha, mixture.signs, kappa, weight, mixture._shape, mixture._width, len(mixture._covs),
@@ -286,40 +257,40 @@ def _problem(mixture, mode, law, point, fit_bias):
     )  # fmt: skip
 
 
-def report(task, problem, phase, y, told=None):
-    """Return order parameters, hats, training loss and error of a solution; ``told`` has them if they are known."""
-    if phase == COLLAPSED:
+def report(task, problem, result):
+    """Return order parameters, hats, training loss and error of a solution, by name."""
+    if result.phase == COLLAPSED:
         return _collapsed(problem)
-    if told is None:
-        p = with_mode(task, problem, SAT) if phase == SAT else problem
+    if result.report is None:
+        sat = result.phase == SAT
         each = np.empty((len(EACH), problem.alpha.size))
-        r, r_hat = report_at(p, y, each)
-        loss, error = (0.0, 0.0) if phase == SAT else losses_at(problem, y)
+        r, r_hat = report_at(with_mode(task, problem, SAT) if sat else problem, result.y, each)
+        loss, error = (0.0, 0.0) if sat else losses_at(problem, result.y)
     else:
-        each, (r, r_hat, loss, error) = told[0], told[1].tolist()
-    found = dict(zip(EACH, each, strict=True))
-    b, k_hat = y[-2:].tolist()
+        each, (r, r_hat, loss, error) = result.report.each, result.report.single.tolist()
+    values = dict(zip(EACH, each, strict=True))
+    b, k_hat = result.y[-2:].tolist()
     if problem.mode != RIDGE:
-        k_hat -= task.block.lowest(np.bincount(problem.shape, problem.width * found["x_hat"], problem.n_shapes))
-    found["r"], found["b"], found["k_hat"], found["r_hat"] = r, b, k_hat, r_hat
-    found["train_loss"], found["train_error"] = loss, error
-    return found
+        k_hat -= task.block.lowest(np.bincount(problem.shape, problem.width * values["x_hat"], problem.n_shapes))
+    values["r"], values["b"], values["k_hat"], values["r_hat"] = r, b, k_hat, r_hat
+    values["train_loss"], values["train_error"] = loss, error
+    return values
 
 
 def _collapsed(problem):
-    """Return the solution without weights: the classifier answers the major class."""
+    """Return the results of vanishing weights, where the classifier answers the major class."""
     side = major(problem)
     pull = problem.alpha * problem.weight
-    lost = pull[problem.label != side].sum() / pull.sum()
+    minor_share = pull[problem.label != side].sum() / pull.sum()
     margin = margin_of(problem, side)
-    nothing = np.zeros(problem.alpha.size)
+    zeros = np.zeros(problem.alpha.size)
     unknown = np.full(problem.alpha.size, np.nan)
     both = margin + margin_of(problem, -side)
     return {
-        "m": nothing, "q": nothing, "x": nothing, "r": 0.0, "b": float(-side * margin),
+        "m": zeros, "q": zeros, "x": zeros, "r": 0.0, "b": float(-side * margin),
         "k_hat": problem.ridge if problem.mode == RIDGE else 0.0, "x_hat": unknown, "q_hat": unknown,
-        "m_hat": unknown, "r_hat": np.nan, "train_loss": float(both * lost),
-        "train_error": float(lost) if margin > 0.0 else 0.0,  # at κ = 0 every score is 0, and none is wrong
+        "m_hat": unknown, "r_hat": np.nan, "train_loss": float(both * minor_share),
+        "train_error": float(minor_share) if margin > 0.0 else 0.0,  # at κ = 0 every score is 0, and none is wrong
     }  # fmt: skip
 
 

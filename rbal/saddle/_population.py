@@ -1,4 +1,4 @@
-r"""Saddle points of the population that rows were drawn from, from the covariances and centres of these rows.
+r"""Saddle points of the population behind a sample, from the covariances and centres of its rows.
 
 Let :math:`S_k` be the sample covariance of cluster k with :math:`\nu_k` degrees of freedom, and :math:`\Sigma_k` the
 true one. Their resolvents are the same matrix at other arguments,
@@ -14,36 +14,36 @@ population follow from the sample. Those of second order are derivatives in :mat
 On the sphere :math:`\hat k` is unknown, and the norm of the weights decides. It is a derivative in :math:`\hat k` at
 fixed :math:`X`, so that :math:`\partial\hat X/\partial\hat k` enters as well.
 
-All of it exists as long as the training sets that are asked about have no more rows than the sample.
+The solution exists as long as the training sets have no more rows than the sample.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ._clusters import data_side
-from ._problem import RIDGE
-from ._resolvents import inverse_of
+from ._equations import RIDGE
+from ._mixture_data import data_side
+from ._mixture_weights import inverse_of
 
 MEMORY = 6  # earlier steps that Anderson's acceleration mixes
 DAMPING = 0.5
 
 
 class Samples(NamedTuple):
-    """What was measured on rows, in the smallest basis that holds it; K clusters, k directions."""
+    """Covariances and centres of the rows of K clusters, in the smallest basis that holds them, of k directions."""
 
     S: np.ndarray  # (K, k, k) covariance of the rows of each cluster
     v: np.ndarray  # (K, k) centres less their mean
     mixing: np.ndarray  # (K, K): the covariance of cluster c is Σ mixing[c, k] S[k]
     freedom: np.ndarray  # (K,)
     counts: np.ndarray  # (K,)
-    weights: np.ndarray  # (K,) of the clusters in the mean that centres are counted from
+    weights: np.ndarray  # (K,) of the clusters in the mean, which centres are counted from
     L: int
-    outside: int = 0  # directions that no row and no centre has
+    outside: int = 0  # directions without rows and centres
 
 
 class Sphere(NamedTuple):
-    """The norm of the weights, per site, where it is given; typical weights share it with their entropy."""
+    """The given norm of the weights, per site; typical weights share it with their entropy."""
 
     norm: float
     typical: bool
@@ -65,8 +65,8 @@ def samples_of(mixture):
     return Samples(S, v, mixing, counts - 1.0, counts, mixture._balanced, mixture.L, D - v.shape[1])
 
 
-class Step(NamedTuple):
-    """One evaluation: what the state leads to. Arrays are (K,)."""
+class WeightSide(NamedTuple):
+    """The weight side at a state. Arrays are (K,)."""
 
     q: np.ndarray
     x: np.ndarray
@@ -76,7 +76,7 @@ class Step(NamedTuple):
 
 
 def weight_side(samples, ridge, X, q_hat, m_hat):
-    """Return q and x of each sample, m of each cluster and the norm, of the population; None outside of the domain.
+    """Return q and x of each sample, m of each cluster and the norm, of the population; None out of the domain.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ def weight_side(samples, ridge, X, q_hat, m_hat):
     by_ridge = np.einsum("kij,ji->k", SA, A)
     norm = by_ridge @ Q / L + p @ p - q @ (X**2 * by_ridge / nu)
     entropy = (np.trace(A) + samples.outside / ridge if samples.outside else np.trace(A)) / L
-    return Step(q, x, samples.v @ p - noise + samples.weights @ noise, float(norm), float(entropy))
+    return WeightSide(q, x, samples.v @ p - noise + samples.weights @ noise, float(norm), float(entropy))
 
 
 def evaluate(samples, problem, state, guess):
-    """Return what a state leads to, with the y of the clusters at it; None outside of the domain.
+    """Return the weight side at a state, and the y of the clusters; None out of the domain.
 
     state is log q and log x of each sample, m of each cluster, and k̂, (3K + 1,).
     """
@@ -130,16 +130,16 @@ def evaluate(samples, problem, state, guess):
     room = 1.0 - X * x * samples.L / samples.freedom
     if not np.all(room > 0.0):
         return None
-    found = weight_side(samples, state[-1], X / room, hats[:K], hats[2 * K :])
-    return None if found is None or not (np.all(found.q > 0.0) and found.norm > 0.0) else (found, y)
+    new = weight_side(samples, state[-1], X / room, hats[:K], hats[2 * K :])
+    return None if new is None or not (np.all(new.q > 0.0) and new.norm > 0.0) else (new, y)
 
 
-def missing(samples, sphere, found):
-    """Return what k̂ lacks, about, for the norm to be that of the sphere, and half the logarithm of their ratio."""
-    norm = found.norm + (found.entropy if sphere.typical else 0.0)
-    off = 0.5 * np.log(norm / sphere.norm)
+def norm_gap(samples, sphere, new):
+    """Return about the change of k̂ that brings the norm to the sphere's, and half the logarithm of their ratio."""
+    norm = new.norm + (new.entropy if sphere.typical else 0.0)
+    half_log = 0.5 * np.log(norm / sphere.norm)
     directions = samples.S.shape[1] + samples.outside
-    return off * directions / (samples.L * found.entropy), off
+    return half_log * directions / (samples.L * new.entropy), half_log
 
 
 def solve_population(samples, problem, sphere, start, tol, max_iter):
@@ -148,41 +148,53 @@ def solve_population(samples, problem, sphere, start, tol, max_iter):
     Anderson's acceleration from ``start``, the y of the sample's own solution. sphere is None under a ridge. A residual
     of infinity means that there is none: the sample is too small.
     """
-    K, nothing = problem.alpha.size, np.inf
+    K = problem.alpha.size
     b = start[3 * K]
-    # clusters stand for samples at first: their covariances are mixtures of the samples'
-    state, steps, gaps = np.delete(start, 3 * K), [], []
+    # the start takes clusters for samples, although their covariances are mixtures of those of the samples
+    state, states, gaps = np.delete(start, 3 * K), [], []
     y = start
     for n in range(1, max_iter + 1):
-        found = evaluate(samples, problem, state, b)
-        if found is None:
-            if not steps:
-                return nothing, n, y
-            state, steps, gaps = 0.5 * (state + steps[-1]), steps[-1:], gaps[-1:]
+        evaluation = evaluate(samples, problem, state, b)
+        if evaluation is None:
+            if not states:
+                return np.inf, n, y
+            state, states, gaps = 0.5 * (state + states[-1]), states[-1:], gaps[-1:]
             if n > max_iter // 2:
-                return nothing, n, y
+                return np.inf, n, y
             continue
-        new, y = found
+        new, y = evaluation
         b = y[3 * K]
         scale = np.exp(-0.5 * y[:K])
-        move, off = (0.0, 0.0) if sphere is None else missing(samples, sphere, new)
-        gap = np.r_[np.log(new.q) - state[:K], np.log(new.x) - state[K : 2 * K], new.m - state[2 * K : -1], move]
-        residual = max(np.abs(gap[: 2 * K]).max(), np.abs(gap[2 * K : -1] * scale).max(), abs(off))
+        k_gap, half_log = (0.0, 0.0) if sphere is None else norm_gap(samples, sphere, new)
+        gap = np.r_[np.log(new.q) - state[:K], np.log(new.x) - state[K : 2 * K], new.m - state[2 * K : -1], k_gap]
+        residual = max(np.abs(gap[: 2 * K]).max(), np.abs(gap[2 * K : -1] * scale).max(), abs(half_log))
         if residual <= tol:
             return residual, n, y
-        steps, gaps = [*steps[-MEMORY:], state], [*gaps[-MEMORY:], gap]
-        state = mixed(steps, gaps)
+        states, gaps = [*states[-MEMORY:], state], [*gaps[-MEMORY:], gap]
+        state = next_state(states, gaps)
     return residual, max_iter, y
 
 
-def mixed(steps, gaps):
-    """Return the next state by Anderson's mixing of earlier ones, each moved along its gap."""
-    if len(steps) == 1:
-        return steps[0] + DAMPING * np.clip(gaps[0], -1.0, 1.0)
-    dx, dg = np.diff(steps, axis=0).T, np.diff(gaps, axis=0).T
+def next_state(states, gaps):
+    """Return the next state, by Anderson's mixing with a limited step."""
+    if len(states) == 1:
+        return states[0] + DAMPING * np.clip(gaps[0], -1.0, 1.0)
+    return states[-1] + np.clip(anderson_step(states, gaps, DAMPING), -1.5, 1.5)
+
+
+def anderson_step(states, gaps, damping):
+    """Return the step from the last of several states that Anderson's mixing takes for a fixed point.
+
+    Parameters
+    ----------
+    states, gaps : lists of (n,) arrays
+        Earlier states, and the map of each minus the state.
+    damping : float
+        Share of the gap to go.
+    """
+    dx, dg = np.diff(states, axis=0).T, np.diff(gaps, axis=0).T
     gamma = np.linalg.lstsq(dg, gaps[-1], rcond=1e-10)[0]
-    move = DAMPING * gaps[-1] - (dx + DAMPING * dg) @ gamma
-    return steps[-1] + np.clip(move, -1.5, 1.5)
+    return damping * gaps[-1] - (dx + damping * dg) @ gamma
 
 
 def as_ridge(problem):

@@ -1,4 +1,4 @@
-"""Solve one point after another, decide the phase of each, and report it."""
+"""Solve one point after another, each from its neighbour, and report the phase and the solution of each."""
 
 import math
 from typing import NamedTuple
@@ -9,11 +9,9 @@ from numba import prange
 from .._support.gauss import cdf, jit
 from .._support.jit import compiled
 from ..losses.internal import law_of, mean_loss_at
-from ._kernels import data_side
-from ._problem import LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign
-from ._rescue import rescue_at
-from ._starts import first_attempt, force, too_wide
-from ._ways import COLLAPSED, major
+from ._equations import COLLAPSED, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign, data_side
+from ._fallback import fallback_at, major
+from ._newton import first_attempt, force, too_wide
 
 # Columns of a result.
 COLUMNS = (
@@ -25,8 +23,8 @@ Q, R_, B_, X, K_HAT, X_HAT, Q_HAT, R_HAT, TRAIN_LOSS, TRAIN_ERROR, RESIDUAL, N_I
 
 
 @jit
-def report(question, problem, spectrum, phase, y, out):
-    """Order parameters, hats, training loss and error of a solution."""
+def report(settings, problem, spectrum, phase, y, out):
+    """Write order parameters, hats, training loss and error of a solution to out."""
     weighted = (problem.alpha[0] * problem.weight[0], problem.alpha[1] * problem.weight[1])
     total = weighted[0] + weighted[1]
     if phase == COLLAPSED:
@@ -39,7 +37,7 @@ def report(question, problem, spectrum, phase, y, out):
         return
     q, x, r, b = math.exp(y[LOG_Q]), math.exp(y[LOG_X]), y[R], y[B]
     hats = np.empty((6, 4))
-    law = law_of(question.calls[1], question.traits[1]) if phase == SAT else problem.law
+    law = law_of(settings.calls[1], settings.traits[1]) if phase == SAT else problem.law
     data_side(law, problem, 0.0, (q, x, r, b), hats)
     k_hat = y[ZETA]
     if problem.mode != RIDGE:
@@ -59,43 +57,46 @@ def report(question, problem, spectrum, phase, y, out):
 
 
 @jit
-def walk(question, spectrum, points, y, phase, out):
+def walk(settings, spectrum, points, y, phase, out):
     """Solve one point after another, each from its neighbour. Rows of points: κ, α₊, α₋, c₊, c₋, λ̃, w₊, w₋.
 
-    y and phase are the state and the phase to start from (-1: from none), and then those of the last point: y in
-    place, the phase as what is returned. With it comes how many points were solved: all, or those before the first that
-    needs a rescue which the question does not have.
+    y and phase are the state and the phase to start from (phase -1: from none). Writes the state of the last point to y
+    and returns its phase and the number of points solved: all, or those before the first that needs the fallback when
+    the settings have none.
     """
-    law, start = law_of(question.calls[0], question.traits[0]), np.empty(5)
+    law, start = law_of(settings.calls[0], settings.traits[0]), np.empty(5)
     for j in range(points.shape[0]):
         kappa, ridge = points[j, 0], points[j, 5]
         alpha, weight = (points[j, 1], points[j, 2]), (points[j, 3], points[j, 4])
         width = (points[j, 6], points[j, 7])
         problem = Problem(
-            question.mode, law, (kappa, kappa), alpha, weight, width, question.norm, ridge, question.fit_bias
+            settings.mode, law, (kappa, kappa), alpha, weight, width, settings.norm, ridge, settings.fit_bias
         )  # fmt: skip
-        residual, n, found = math.inf, 0, UNSAT
+        residual, n_iter, result = math.inf, 0, UNSAT
         assign(start, y)
         if phase != SAT:
-            residual, n = first_attempt(question, problem, spectrum, y, phase)
-        if not residual <= question.tol:
-            if question.rescue == 0:
+            residual, n_iter = first_attempt(settings, problem, spectrum, y, phase)
+        if not residual <= settings.tol:
+            if settings.fallback == 0:
                 assign(y, start)
                 return phase, j
-            residual, n, found = rescue_at(question.rescue, (question, problem, spectrum, y, phase, n))
+            residual, n_iter, result = fallback_at(settings.fallback, (settings, problem, spectrum, y, phase, n_iter))
         row = out[j]
         for k in range(row.size):
             row[k] = math.nan
-        ok = residual <= question.tol and not too_wide(problem, y)
-        if ok:
-            report(question, problem, spectrum, found, y, row)
-        row[RESIDUAL], row[N_ITER], row[PHASE], row[CONVERGED] = residual, n, found, 1.0 if ok else 0.0
-        phase = found if ok and found != COLLAPSED else -1
+        converged = residual <= settings.tol and not too_wide(problem, y)
+        if converged:
+            report(settings, problem, spectrum, result, y, row)
+        row[RESIDUAL], row[N_ITER], row[PHASE], row[CONVERGED] = residual, n_iter, result, 1.0 if converged else 0.0
+        phase = result if converged and result != COLLAPSED else -1
     return phase, points.shape[0]
 
 
 class Walks(NamedTuple):
-    """Walks of ``chunk`` points each: the points, the rows of results, and of each walk its state, phase and length."""
+    """Walks of ``chunk`` points each.
+
+    Holds the points and the rows of results; and of each walk its state, phase and number of points done.
+    """
 
     chunk: int
     points: np.ndarray
@@ -106,24 +107,24 @@ class Walks(NamedTuple):
 
 
 @jit
-def walk_part(i, question, spectrum, walks, until):
-    """Walk number i, from where it was left until so many of its points are done."""
+def walk_part(i, settings, spectrum, walks, until):
+    """Continue walk number i until this many of its points are done."""
     lo, hi = i * walks.chunk + walks.done[i], min(i * walks.chunk + until, walks.points.shape[0])
     if lo < hi:
-        phase, n = walk(question, spectrum, walks.points[lo:hi], walks.y[i], walks.phase[i], walks.out[lo:hi])
+        phase, n = walk(settings, spectrum, walks.points[lo:hi], walks.y[i], walks.phase[i], walks.out[lo:hi])
         walks.phase[i] = phase
         walks.done[i] += n
 
 
 @compiled(parallel=True)
-def walk_parallel(question, spectrum, walks, which, until, alone):
-    """Walks side by side, of a fixed length, so that the result does not depend on the number of threads.
+def walk_parallel(settings, spectrum, walks, which, until, alone):
+    """Continue walks which[0] to which[1] in parallel, until this many points of each are done.
 
-    One call takes some walks, from which[0] to which[1], to a given number of steps.
+    Walks have a fixed length, so that the result does not depend on the number of threads.
     """
     if alone:
         for i in range(which[0], which[1]):
-            walk_part(i, question, spectrum, walks, until)
+            walk_part(i, settings, spectrum, walks, until)
     else:
         for i in prange(which[0], which[1]):
-            walk_part(np.int64(i), question, spectrum, walks, until)
+            walk_part(np.int64(i), settings, spectrum, walks, until)

@@ -1,7 +1,4 @@
-"""The saddle point and Newton's method for it, compiled: arrays and scalars in, arrays and scalars out.
-
-Notation as in the paper. The docstring of ``rbal.saddle`` explains the method, that of ``rbal.losses`` the data side.
-"""
+"""Newton's method for the saddle point of two classes, and where it starts, compiled."""
 
 import functools
 import math
@@ -12,43 +9,32 @@ from numba import typeof, types
 
 from .._support.gauss import jit
 from .._support.jit import FLOAT, INT, VECTOR, address, late
-from ..losses.internal import NO_LAW, expectations_at
+from ..losses.internal import NO_LAW, force_at
 from ..moments import Spectrum
-from ._bias import solve_bias
-from ._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, assign, largest_of
-from ._weights import solve_norm, weight_side
+from ._equations import (
+    EDGE,
+    LOG_Q,
+    LOG_X,
+    RIDGE,
+    SAT,
+    UNSAT,
+    ZETA,
+    B,
+    Problem,
+    R,
+    assign,
+    data_side,
+    largest_of,
+    norm_terms,
+    solve_bias,
+    solve_norm,
+    sums,
+    weight_side,
+)  # fmt: skip
 
-# The widest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to what is a double.
+# Largest |log q| at which to go on. In the SAT phase q falls with the number of samples, down to the smallest doubles.
 LARGEST_LOG_Q, LARGEST_LOG_Q_SAT = 300.0, 690.0
-PATIENCE_WIDE = 4  # iterations where a quadrature does not resolve its loss: a path may pass, not stay
-
-
-@jit
-def data_side(law, problem, kappa_shift, at, hats):
-    """Rows of hats (6, 4), at q, x, r, b: (x̂, q̂, r̂, bias gap), then their derivatives in q, x, r, b and κ.
-
-    The scores of a class of width w have w·q and w·x, and its forces count w times in x̂ and q̂.
-    """
-    q, x, r, b = at
-    for row in range(6):
-        for j in range(4):
-            hats[row, j] = 0.0
-    for k in range(2):
-        y = 1.0 - 2.0 * k
-        a = problem.alpha[k]
-        kappa = problem.kappa[k] + kappa_shift
-        w = problem.width[k]
-        e = expectations_at(law.expectations, (kappa, problem.weight[k], w * x, 0.5 * r - y * b, w * q))
-        for row in range(6):
-            # value, ∂q, ∂x, ∂r = ∂μ/2, ∂b = -y ∂μ, ∂κ = -∂μ (the expectations depend on κ - μ)
-            if row < 3:
-                j, scale = (0, a) if row == 0 else ((6, w * a) if row == 1 else (9, w * a))
-            else:
-                j, scale = 3, (0.5 * a if row == 3 else (-y * a if row == 4 else -a))
-            hats[row, 0] += w * scale * e[j + 2]
-            hats[row, 1] += w * scale * e[j + 1]
-            hats[row, 2] += 0.5 * scale * e[j]
-            hats[row, 3] += y * scale * e[j]
+PATIENCE_WIDE = 4  # iterations at scores so wide that the quadrature of the loss is inexact
 
 
 class Workspace(NamedTuple):
@@ -58,17 +44,19 @@ class Workspace(NamedTuple):
     value: np.ndarray
     jac: np.ndarray
     matrix: np.ndarray
+    above: np.ndarray
+    pull: np.ndarray
 
 
 @jit
-def workspace():
-    """Return fresh scratch arrays."""
-    return Workspace(np.empty((6, 4)), np.empty(4), np.empty((4, 4)), np.empty((3, 3)))
+def workspace(n):
+    """Return fresh scratch arrays for n eigenvalues."""
+    return Workspace(np.empty((6, 4)), np.empty(4), np.empty((4, 4)), np.empty((3, 3)), np.empty(n), np.empty(n))
 
 
 @jit
 def evaluate(problem, spectrum, y, work, res, step):
-    """Residual of the fixed point at y and the Newton step from there; False where it leaves the domain.
+    """Write the residual of the fixed point at y and the Newton step from there; False if y is out of the domain.
 
     The unknowns are log q, log x (κ on the edge) and r. The bias and ζ follow them by their monotone equations and
     enter the Jacobian through the implicit function theorem.
@@ -84,12 +72,13 @@ def evaluate(problem, spectrum, y, work, res, step):
     if mode == RIDGE:
         y[ZETA], shift = problem.ridge, 0.0
     else:
-        y[ZETA] = solve_norm(mode, spectrum, problem.norm, x_hat, q_hat, r_hat, y[ZETA])
+        norm_terms(spectrum, x_hat, q_hat, r_hat, work.above, work.pull)
+        y[ZETA] = solve_norm(mode, problem.norm, work.above, spectrum.g, work.pull, spectrum.g_null, y[ZETA])
     weight_side(mode, spectrum, shift, y[ZETA], (x_hat, q_hat, r_hat), value, jac)
     if not (value[1] > 0.0 and value[2] > 0.0 and math.isfinite(value[1] + value[2] + value[3])):
         return False
     if mode != RIDGE and y[ZETA] > 0.0 and not abs(value[0] - problem.norm) <= 1e-8 * problem.norm:
-        return False  # no ζ was found
+        return False  # the search for ζ failed
     root_q = math.sqrt(q)
     res[0] = math.log(value[1] / q)
     res[1] = math.log(value[2] / x)
@@ -141,17 +130,17 @@ def solve3(m, res, step):
 def newton(problem, spectrum, tol, max_iter, x_limit, y):
     """Newton with a line search from y; where it does not descend, a few steps of the damped fixed point.
 
-    y is start and result. Returns (residual, iterations). A residual of infinity means that the path left the
-    domain, or that x grew beyond x_limit·√q, the mark of the SAT phase.
+    Starts from y and writes the solution to it. Returns (residual, iterations). A residual of infinity means that the
+    path left the domain, or that x grew beyond x_limit·√q, the mark of the SAT phase.
     """
-    work = workspace()
+    work = workspace(spectrum.lam.size)
     res, step, res_new, step_new = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     new = np.empty(5)
     assign(new, y)
     largest = LARGEST_LOG_Q_SAT if problem.mode == SAT else LARGEST_LOG_Q
     resolved = 2.0 * math.log(problem.law.widest) - math.log(max(problem.width[0], problem.width[1]))
     too_wide = min(resolved + 4.0, largest)
-    # a quadrature that does not resolve the loss tells nothing, and takes its longest time over it
+    # where a quadrature does not resolve the loss it is wrong, and slowest
     widest = too_wide if resolved < math.inf else math.inf
     if y[LOG_Q] > widest or not evaluate(problem, spectrum, y, work, res, step):
         return math.inf, 0
@@ -209,11 +198,85 @@ def kinds():
     return typeof(problem), typeof(Spectrum(none, none, none, 0.0, 0.0, 1, 1)), FLOAT, INT, FLOAT, VECTOR
 
 
-FOUND = types.Tuple((FLOAT, INT))
-newton_at = late(FOUND, kinds)
+RESULT = types.Tuple((FLOAT, INT))
+newton_at = late(RESULT, kinds)
 
 
 @functools.cache
 def newton_address():
-    """What a question holds as ``newton``."""
-    return address(newton, FOUND, kinds())
+    """Return the address of ``newton``, for the settings."""
+    return address(newton, RESULT, kinds())
+
+
+# ---- where to start, and the first attempt at a point
+
+
+X_LIMIT = 1e7  # x/√q above which to test whether the data are separable
+HUGE = 1e300
+PATIENCE = 20  # times max_iter: iterations after which a continuation stops
+FEW, FEWER = np.int64(40), np.int64(20)  # iterations of short attempts, before other starts are tried
+VANISHING = -40.0  # log q below which to test whether any weights lower the loss
+
+
+@jit
+def force(problem, k, u):
+    """Return the force -ℓ'(u) on a sample of class k at the score u."""
+    return force_at(problem.law.force, (problem.kappa[k], problem.weight[k], u))
+
+
+@jit
+def sphere_start(problem, spectrum, y):
+    """Set y to weights on the sphere, half aligned with the shift."""
+    m = sums(spectrum)
+    q = problem.norm * m.g1 / m.g0
+    y[LOG_Q], y[LOG_X] = math.log(q), 0.0 if problem.mode == EDGE else 0.5 * math.log(q)
+    y[R], y[B], y[ZETA] = 0.5 * math.sqrt(problem.norm * m.s0), 0.0, 1.0
+
+
+@jit
+def ridge_start(problem, spectrum, ridge, y):
+    """Set y to weights under a strong ridge: samples pull with their force at score 0; capped at the margin."""
+    q_hat = r_hat = 0.0
+    for k in range(2):
+        f = force(problem, k, 0.0)
+        q_hat += problem.alpha[k] * problem.width[k] * f * f
+        r_hat += 0.5 * problem.alpha[k] * f
+    m = sums(spectrum)
+    top = 1.0 + max(problem.kappa[0], problem.kappa[1])
+    q = min((q_hat * m.g2 + r_hat**2 * m.s1) / ridge**2, top**2)
+    x = min(m.g1 / ridge, math.sqrt(q))
+    y[LOG_Q], y[LOG_X] = math.log(q), math.log(x)
+    y[R], y[B], y[ZETA] = min(r_hat * m.s0 / ridge, top), 0.0, ridge
+
+
+@jit
+def most_iterations(problem, max_iter):
+    """Return the iterations of one attempt: few with a quadrature, which is slow, and smooth so that ten suffice."""
+    return min(max_iter, FEW) if problem.law.widest < math.inf else max_iter
+
+
+@jit
+def first_attempt(settings, problem, spectrum, y, phase):
+    """Run Newton's method from y, if that is the solution of an UNSAT neighbour, or else from the usual start.
+
+    Returns (residual, iterations); the residual is infinity where the fallback has to decide the phase.
+    """
+    ridge = problem.mode == RIDGE
+    most, limit = most_iterations(problem, settings.max_iter), HUGE
+    if not ridge and problem.law.vanishes:
+        most, limit = min(most, FEW), X_LIMIT
+    if phase != UNSAT:
+        if ridge:
+            ridge_start(problem, spectrum, problem.ridge, y)
+        else:
+            sphere_start(problem, spectrum, y)
+    residual, n_iter = newton_at(settings.newton, (problem, spectrum, settings.tol, most, limit, y))
+    if ridge and y[LOG_Q] <= VANISHING:
+        residual = math.inf
+    return residual, n_iter
+
+
+@jit
+def too_wide(problem, y):
+    """Whether scores are too wide for the quadrature of the loss."""
+    return y[LOG_Q] > 2.0 * math.log(problem.law.widest) - math.log(max(problem.width[0], problem.width[1]))

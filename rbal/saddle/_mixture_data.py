@@ -12,11 +12,10 @@ import numpy as np
 
 from .._support.gauss import cdf, jit
 from ..losses.internal import Law, expectations_at, force_at, mean_loss_at
-from ._bias import log_deficit, mean_force
-from ._problem import EDGE
+from ._equations import EDGE, log_deficit, mean_force
 
-LAST = 1e-7  # step of the bias, over the spread of scores, that is the last: the error after it is its square
-SATURATED = 1e-7  # share of forces that are not c, below which balanced classes fix the bias by these few
+LAST_STEP = 1e-7  # of the bias, over the spread of scores: the error after it is of the order of its square
+SATURATED = 1e-7  # share of forces that are not c, below which only these fix the bias of balanced classes
 
 
 class Clusters(NamedTuple):
@@ -37,7 +36,7 @@ class Clusters(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Where the clusters are: margin, x, mean and variance of u0 without bias, all (K,)."""
+    """Scores of the clusters: margin, x, mean and variance of u0 without bias, all (K,)."""
 
     kappa: np.ndarray
     x: np.ndarray
@@ -47,7 +46,7 @@ class Scores(NamedTuple):
 
 @jit
 def scores_at(problem, y):
-    """Return the scores at a state y; on the edge the place of the first log x is a shift of all margins."""
+    """Return the scores at a state y; on the edge a shift of all margins takes the place of the first log x."""
     K, G = problem.alpha.size, problem.n_shapes
     kappa, x, m, q = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
     shift = y[G] if problem.mode == EDGE else 0.0
@@ -81,11 +80,11 @@ def forces_at(problem, scores, b):
 def solve_bias(problem, scores, guess):
     """Return the bias at which the forces of all clusters cancel, or NaN; their sum rises monotonically in b."""
     s = 0.0
-    grain = math.inf
+    rounding = math.inf
     for c in range(problem.alpha.size):
         s = max(s, math.sqrt(scores.q[c]))
-        grain = min(grain, abs(scores.kappa[c]))
-    grain = 2e-16 * (grain + np.abs(scores.m).max() + problem.law.unit)
+        rounding = min(rounding, abs(scores.kappa[c]))
+    rounding = 2e-16 * (rounding + np.abs(scores.m).max() + problem.law.unit)
     if problem.law.easier_below:
         s = max(s, 1e-3 * math.sqrt(scores.x.max()))
     if problem.law.kinked and saturated(problem, scores, guess):
@@ -100,9 +99,9 @@ def solve_bias(problem, scores, guess):
         else:
             lo = b
         new = b - gap / slope if slope > 0.0 else math.nan
-        if abs(new - b) <= max(LAST * s, 2e-16 * abs(b) + grain):
+        if abs(new - b) <= max(LAST_STEP * s, 2e-16 * abs(b) + rounding):
             return new
-        # where one class pulls alone Newton's steps are too short: halve the bracket now and then
+        # where one class pulls alone Newton's steps are too short: halve the bracket at every other step
         if not (lo < new < hi and abs(new - b) <= 4.0 * step) or (n > 20 and n % 2):
             if hi == math.inf:
                 new = b + step
@@ -111,7 +110,7 @@ def solve_bias(problem, scores, guess):
             else:
                 new = 0.5 * (lo + hi)
             step *= 2.0
-        if hi - lo <= 5e-16 * (abs(b) + s) + grain:
+        if hi - lo <= 5e-16 * (abs(b) + s) + rounding:
             return new
         b = new
     return b if abs(gap) <= 1e-10 * size else math.nan
@@ -119,51 +118,51 @@ def solve_bias(problem, scores, guess):
 
 @jit
 def saturated(problem, scores, b):
-    """Whether classes that could pull evenly do so with nearly all their force, so that b is lost in rounding."""
-    up = down = 0.0
+    """Whether balanced classes pull with nearly all their force, so that b is lost in rounding."""
+    pos = neg = 0.0
     for c in range(problem.alpha.size):
         if problem.label[c] > 0.0:
-            up += problem.alpha[c] * problem.weight[c]
+            pos += problem.alpha[c] * problem.weight[c]
         else:
-            down += problem.alpha[c] * problem.weight[c]
-    if abs(up - down) > 1e-14 * up:
+            neg += problem.alpha[c] * problem.weight[c]
+    if abs(pos - neg) > 1e-14 * pos:
         return False
     gap, _, size = forces_at(problem, scores, b)
-    return abs(gap) < SATURATED * size and up + down - size < SATURATED * size
+    return abs(gap) < SATURATED * size and pos + neg - size < SATURATED * size
 
 
 @jit
-def log_missing(problem, scores, b):
-    """Return log Σ α E[c - f] of the negative class minus that of the positive class: it rises with b."""
-    top_up = top_down = -math.inf
-    up = down = 0.0
+def log_unsaturated(problem, scores, b):
+    """Return log Σ α E[c - f] of the negative class minus the same of the positive class, which rises with b."""
+    top_pos = top_neg = -math.inf
+    pos = neg = 0.0
     for c in range(problem.alpha.size):
         s, y = math.sqrt(scores.q[c]), problem.label[c]
         t = (scores.kappa[c] - y * (scores.m[c] - b)) / s
         log_part = log_deficit(t - problem.weight[c] * scores.x[c] / s, t)
         log_part += math.log(problem.alpha[c] * s / scores.x[c])
         if y > 0.0:
-            new = max(top_up, log_part)
-            up, top_up = up * math.exp(top_up - new) + math.exp(log_part - new), new
+            new = max(top_pos, log_part)
+            pos, top_pos = pos * math.exp(top_pos - new) + math.exp(log_part - new), new
         else:
-            new = max(top_down, log_part)
-            down, top_down = down * math.exp(top_down - new) + math.exp(log_part - new), new
-    return top_down + math.log(down) - top_up - math.log(up)
+            new = max(top_neg, log_part)
+            neg, top_neg = neg * math.exp(top_neg - new) + math.exp(log_part - new), new
+    return top_neg + math.log(neg) - top_pos - math.log(pos)
 
 
 @jit
 def saturated_bias(problem, scores, guess, s):
-    """Return the bias of a hinge when α₊c₊ = α₋c₋ and nearly every sample lies below its margin: the others decide."""
+    """Return the bias of a hinge when α₊c₊ = α₋c₋ and nearly every sample lies below its margin: the others fix it."""
     lo = hi = guess
     step = s
     for _ in range(200):
-        if log_missing(problem, scores, lo) <= 0.0:
+        if log_unsaturated(problem, scores, lo) <= 0.0:
             break
         lo -= step
         step *= 2.0
     step = s
     for _ in range(200):
-        if log_missing(problem, scores, hi) >= 0.0:
+        if log_unsaturated(problem, scores, hi) >= 0.0:
             break
         hi += step
         step *= 2.0
@@ -171,7 +170,7 @@ def saturated_bias(problem, scores, guess, s):
         b = 0.5 * (lo + hi)
         if not lo < b < hi or hi - lo <= 1e-15 * (abs(b) + s):
             break
-        if log_missing(problem, scores, b) > 0.0:
+        if log_unsaturated(problem, scores, b) > 0.0:
             hi = b
         else:
             lo = b
@@ -247,7 +246,7 @@ def newton_step(problem, y, work, res, step):
     """Write the residuals (N,) and Newton's step (N + 1,), the last of the bias; False if they are undefined.
 
     work has value (N + 1,): q, x, m and the norm; jac (N + 1, N + 1): their derivatives in q̂, x̂, m̂ and k̂; dhats
-    (N + 1, N): those of the hats and of the bias; and learnt (N, N): what is added to the derivatives of the residuals.
+    (N + 1, N): those of the hats and of the bias; and correction (N, N), added to the derivatives of the residuals.
     """
     value, jac, dhats, matrix = work.value, work.jac, work.dhats, work.matrix
     K, G = problem.alpha.size, problem.n_shapes
@@ -265,7 +264,7 @@ def newton_step(problem, y, work, res, step):
             scale, widest = 1.0 / spread, max(widest, spread)
             res[i] = (value[i] - y[i]) * scale
         for j in range(N):
-            matrix[i, j] = work.learnt[i, j]
+            matrix[i, j] = work.correction[i, j]
         for k in range(N):
             part = jac[i, k] - jac[i, N] * jac[N, k] / jac[N, N] if on_sphere else jac[i, k]
             if part != 0.0:
@@ -283,7 +282,7 @@ def newton_step(problem, y, work, res, step):
     step[N] = 0.0
     for j in range(N):
         step[N] += dhats[N, j] * step[j]
-    if not abs(step[N]) <= 2.0 * widest:  # too far for a derivative to tell
+    if not abs(step[N]) <= 2.0 * widest:  # too far for a derivative
         step[N] = 0.0
     return True
 
@@ -319,28 +318,28 @@ def eliminate(matrix, vector):
 
 @jit
 def pulls(problem, hats):
-    """Write the hats (N,) where every sample pulls with the force it has at score 0, and the classes pull evenly."""
+    """Write the hats (N,) if every sample pulls with its force at score 0, and both classes pull equally."""
     K, G = problem.alpha.size, problem.n_shapes
     hats[:] = 0.0
-    up = down = 0.0
+    pos = neg = 0.0
     for c in range(K):
         f = force_at(problem.law.force, (problem.kappa[c], problem.weight[c], 0.0))
         hats[problem.shape[c]] += problem.alpha[c] * problem.width[c] * f * f
         hats[2 * G + c] = problem.alpha[c] * problem.label[c] * f
         if problem.label[c] > 0.0:
-            up += problem.alpha[c] * f
+            pos += problem.alpha[c] * f
         else:
-            down += problem.alpha[c] * f
+            neg += problem.alpha[c] * f
     for c in range(K):
-        mine = up if problem.label[c] > 0.0 else down
-        hats[2 * G + c] *= 0.5 * (up + down) / mine if mine > 0.0 else 1.0
+        own = pos if problem.label[c] > 0.0 else neg
+        hats[2 * G + c] *= 0.5 * (pos + neg) / own if own > 0.0 else 1.0
 
 
 @jit
 def report_at(problem, y, each):
     """Write m, q, x, x̂, q̂ and m̂ of each cluster to each (6, K); return the distance r of the class means, and r̂."""
     N, scores = y.size - 2, scores_at(problem, y)
-    r_hat, up, down, size_up, size_down = 0.0, 0.0, 0.0, 0.0, 0.0
+    r_hat, pos, neg, size_pos, size_neg = 0.0, 0.0, 0.0, 0.0, 0.0
     for c in range(problem.alpha.size):
         e = expectations_of(problem, scores, c, y[N])
         a, label, m = problem.alpha[c], problem.label[c], scores.m[c]
@@ -348,10 +347,10 @@ def report_at(problem, y, each):
         each[3, c], each[4, c], each[5, c] = a * e[2], a * e[1], a * label * e[0]
         r_hat += 0.5 * a * e[0]
         if label > 0.0:
-            up, size_up = up + a * m, size_up + a
+            pos, size_pos = pos + a * m, size_pos + a
         else:
-            down, size_down = down + a * m, size_down + a
-    return up / size_up - down / size_down, r_hat
+            neg, size_neg = neg + a * m, size_neg + a
+    return pos / size_pos - neg / size_neg, r_hat
 
 
 @jit

@@ -11,58 +11,13 @@ which are compiled. Otherwise :math:`A` is factorised once a step.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, eigh, lapack
 
 from .._support.gauss import jit, jit_sum
-from ._problem import RIDGE, SAT, SMALL
-
-
-@jit_sum
-def norm_and_slope(mode, zeta, above, g, pull, g_null):
-    """Return the norm and its derivative in ζ, for A = ζ + above, pull = g S + W², all (n,)."""
-    n2 = n3 = g1 = g2 = 0.0
-    for i in range(above.size):
-        a = 1.0 / (zeta + above[i])
-        p = pull[i] * a * a
-        n2 += p
-        n3 += p * a
-        g1 += g[i] * a
-        g2 += g[i] * a * a
-    if mode == SAT:
-        return n2 + g1 + g_null / zeta, -2.0 * n3 - g2 - g_null / zeta**2
-    return n2, -2.0 * n3
-
-
-@jit
-def solve_zeta(mode, norm, sums, g_null, guess):
-    """Return ζ with ‖J‖²/L = norm; sums is (above, g, pull). The norm falls in ζ, its inverse root is nearly linear.
-
-    Weight in directions that neither vary nor separate costs nothing: ζ = 0 if the others fall short of the norm.
-    """
-    above, g, pull = sums
-    free = mode != SAT and g_null > 0.0 and above.min() > 0.0
-    if free and norm_and_slope(mode, 0.0, above, g, pull, g_null)[0] <= norm:
-        return 0.0
-    entropy = g.sum() + g_null if mode == SAT else 0.0
-    lo, hi = 0.0, (entropy + math.sqrt(entropy * entropy + 4.0 * norm * pull.sum())) / (2.0 * norm)
-    zeta = guess if 0.0 < guess < hi else hi
-    for _ in range(200):
-        value, slope = norm_and_slope(mode, zeta, above, g, pull, g_null)
-        if value > norm:
-            lo = zeta
-        else:
-            hi = zeta
-        new = zeta + 2.0 * value / slope * (1.0 - math.sqrt(value / norm))
-        if abs(new - zeta) <= SMALL * zeta:
-            return new
-        if not lo < new < hi:
-            new = 0.5 * (lo + hi) if lo > 0.0 else 0.1 * hi
-        if hi - lo <= 4e-16 * hi:
-            return new
-        zeta = new
-    return zeta
+from ._equations import RIDGE, SAT, solve_norm
 
 
 @jit
@@ -97,7 +52,7 @@ def resolvent(problem, block, hats, y, W, pull, a):
         low = smallest(a, block.g_null)
         for i in range(n):
             a[i] -= low
-        y[N + 1] = solve_zeta(problem.mode, problem.norm, (a, g, pull), block.g_null, y[N + 1])
+        y[N + 1] = solve_norm(problem.mode, problem.norm, a, g, pull, block.g_null, y[N + 1])
     for i in range(n):
         a[i] = 1.0 / (y[N + 1] + a[i])
         pull[i] *= a[i] * a[i]
@@ -113,15 +68,15 @@ def diagonal_side(problem, block, hats, y, value, jac):
     resolvent(problem, block, hats, y, W, pull, a)
     value[:] = 0.0
     jac[:] = 0.0
-    spread, aside, weighted, va = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    spread, pull_a, weighted, va = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
-        spread[i], aside[i], weighted[i] = g[i] * a[i] * a[i], pull[i] * a[i], W[i] * a[i] * a[i]
+        spread[i], pull_a[i], weighted[i] = g[i] * a[i] * a[i], pull[i] * a[i], W[i] * a[i] * a[i]
     for h in range(G):
         q = x = qk = xk = 0.0
         for i in range(n):
             q += lam[h, i] * pull[i]
             x += lam[h, i] * g[i] * a[i]
-            qk += lam[h, i] * aside[i]
+            qk += lam[h, i] * pull_a[i]
             xk += lam[h, i] * spread[i]
         value[h], value[G + h] = q, x
         jac[h, N], jac[G + h, N] = -2.0 * qk, -xk
@@ -130,7 +85,7 @@ def diagonal_side(problem, block, hats, y, value, jac):
             t = u = 0.0
             for i in range(n):
                 t += lam[h, i] * lam[k, i] * spread[i]
-                u += lam[h, i] * lam[k, i] * aside[i]
+                u += lam[h, i] * lam[k, i] * pull_a[i]
             jac[h, k] = jac[k, h] = t
             jac[G + h, G + k] = jac[G + k, G + h] = -t
             jac[h, G + k] = jac[k, G + h] = -2.0 * u
@@ -152,12 +107,21 @@ def diagonal_side(problem, block, hats, y, value, jac):
             for i in range(n):
                 t += va[i] * v[d, i]
             jac[2 * G + c, 2 * G + d] = jac[2 * G + d, 2 * G + c] = t
-    close_norm(problem, block.g_null, (g, a, pull, spread), y[N + 1], value, jac)
+    write_norm(problem, block.g_null, Sums(g, a, pull, spread), y[N + 1], value, jac)
+
+
+class Sums(NamedTuple):
+    """Terms of the sums over directions, (n,) each."""
+
+    g: np.ndarray
+    a: np.ndarray  # 1/A
+    pull: np.ndarray  # (g S + W²)/A²
+    spread: np.ndarray  # g/A²
 
 
 @jit
-def close_norm(problem, g_null, sums, zeta, value, jac):
-    """Write the norm and its slope in k̂; on the sphere without data to hold it, k̂ does not follow the unknowns."""
+def write_norm(problem, g_null, sums, zeta, value, jac):
+    """Write the norm and its slope in k̂. On the sphere with ζ = 0 the norm is slack, and k̂ has no derivatives."""
     g, a, pull, spread = sums
     N = value.size - 1
     value[N] = pull.sum()
@@ -173,7 +137,7 @@ def close_norm(problem, g_null, sums, zeta, value, jac):
 
 
 def dense_side(problem, block, hats, y, value, jac):
-    """Do the same for covariances that share no basis; False where A is not positive."""
+    """Write the same for covariances that share no basis; return False if A is not positive."""
     G, K, L = problem.n_shapes, problem.alpha.size, block.L
     N, mode = 2 * G + K, problem.mode
     q_hat, x_hat, m_hat = hats[:G], hats[G : 2 * G], hats[2 * G :]
@@ -191,14 +155,15 @@ def dense_side(problem, block, hats, y, value, jac):
         shift = smallest(np.r_[levels, out], block.g_null)
         rotated = basis.T @ S
         pull = np.einsum("ij,ji->i", rotated, basis) / L + (W @ basis) ** 2
-        sums = np.r_[levels, out] - shift, block.g, np.r_[pull, (q_hat @ block.lam_out) * block.g_out]
-        y[N + 1] = solve_zeta(mode, problem.norm, sums, block.g_null, y[N + 1])
+        pulls = np.r_[pull, (q_hat @ block.lam_out) * block.g_out]
+        above = np.r_[levels, out] - shift
+        y[N + 1] = solve_norm(mode, problem.norm, above, block.g, pulls, block.g_null, y[N + 1])
         half = basis / np.sqrt(y[N + 1] + levels - shift)
         inverse, out = half @ half.T, out - shift
     a_out = 1.0 / (y[N + 1] + out)
     pull_out = (q_hat @ block.lam_out) * block.g_out * a_out**2
     p = inverse @ W
-    second = _between(inverse, S)
+    second = _sandwich(inverse, S)
     second /= L
     second += np.outer(p, p)
     jac[:] = 0.0
@@ -207,10 +172,10 @@ def dense_side(problem, block, hats, y, value, jac):
     value[G : 2 * G] = both[:, 1] / L + block.lam_out @ (block.g_out * a_out)
     Av = block.v @ inverse
     value[2 * G : N] = Av @ W
-    _traces(block, inverse, second, p, jac)
-    spread, aside = block.g_out * a_out**2, pull_out * a_out
+    _write_traces(block, inverse, second, p, jac)
+    spread, pull_a = block.g_out * a_out**2, pull_out * a_out
     jac[:G, :G] += (block.lam_out * spread) @ block.lam_out.T
-    jac[:G, G : 2 * G] -= 2.0 * (block.lam_out * aside) @ block.lam_out.T
+    jac[:G, G : 2 * G] -= 2.0 * (block.lam_out * pull_a) @ block.lam_out.T
     jac[G : 2 * G, G : 2 * G] = -jac[:G, :G]
     Cp = block.C @ p
     jac[:G, 2 * G : N] = 2.0 * Cp @ Av.T
@@ -218,7 +183,8 @@ def dense_side(problem, block, hats, y, value, jac):
     jac[2 * G : N, 2 * G : N] = Av @ block.v.T
     value[N] = np.trace(second) + pull_out.sum()
     if mode != RIDGE:
-        _multiplier(problem, block, (inverse, second, p, Av), (a_out, spread, aside), y[N + 1], value, jac)
+        weights, outside = Weights(inverse, second, p, Av), Outside(a_out, spread, pull_a)
+        _write_multiplier(problem, block, weights, outside, y[N + 1], value, jac)
     return True
 
 
@@ -230,21 +196,21 @@ def inverse_of(above, ridge):
     if info:
         return None
     inverse, info = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    inverse = inverse + inverse.T  # the factorisation left zeros above its diagonal
+    inverse = inverse + inverse.T  # the factorisation leaves zeros above its diagonal
     inverse.flat[:: len(A) + 1] *= 0.5
     return inverse if info == 0 else None
 
 
-def _between(inverse, S):
+def _sandwich(inverse, S):
     """Return A⁻¹SA⁻¹ as the square of A⁻¹ times a root of S, which takes half the time of two products."""
     root, info = lapack.dpotrf(S.T, lower=1)
-    if info:  # something does not vary, or only within rounding
+    if info:  # some direction does not vary, or only within rounding
         return inverse @ S @ inverse
     half = blas.dtrmm(1.0, root, inverse.T, side=1, lower=1)
     return half @ half.T
 
 
-def _traces(block, inverse, second, p, jac):
+def _write_traces(block, inverse, second, p, jac):
     """Write tr C A⁻¹CA⁻¹/L and -2 tr C A⁻¹CB, exact or from probes Z with ⟨ZZᵀ⟩ = 1."""
     G, L = len(block.C), block.L
     if block.probes is None:
@@ -255,26 +221,43 @@ def _traces(block, inverse, second, p, jac):
         return
     Cp = block.C @ p
     trace = second - np.outer(p, p)  # the rank-one part is exact without probes
-    seen = block.seen.reshape(G, -1)
-    t = seen @ (inverse @ (block.C @ (inverse @ block.probes))).reshape(G, -1).T / L
-    u = seen @ (inverse @ (block.C @ (trace @ block.probes))).reshape(G, -1).T + Cp @ (inverse @ Cp.T)
+    probed = block.probed.reshape(G, -1)
+    t = probed @ (inverse @ (block.C @ (inverse @ block.probes))).reshape(G, -1).T / L
+    u = probed @ (inverse @ (block.C @ (trace @ block.probes))).reshape(G, -1).T + Cp @ (inverse @ Cp.T)
     jac[:G, :G], jac[:G, G : 2 * G] = 0.5 * (t + t.T), -(u + u.T)
 
 
-def _multiplier(problem, block, weights, outside, zeta, value, jac):
+class Weights(NamedTuple):
+    """The weights within the directions of a dense block."""
+
+    inverse: np.ndarray  # A⁻¹
+    second: np.ndarray  # B, their second moment
+    p: np.ndarray  # A⁻¹W, their mean
+    Av: np.ndarray  # (K, k) A⁻¹v of each centre
+
+
+class Outside(NamedTuple):
+    """The terms of the sums over directions outside of a dense block."""
+
+    a: np.ndarray
+    spread: np.ndarray
+    pull_a: np.ndarray
+
+
+def _write_multiplier(problem, block, weights, outside, zeta, value, jac):
     """Write the derivatives in k̂, and those of the norm."""
     inverse, second, p, Av = weights
-    a_out, spread, aside = outside
+    a_out, spread, pull_a = outside
     G, L, N = problem.n_shapes, block.L, value.size - 1
     squared, mixed = inverse @ inverse / L, inverse @ second
     by_x = block.flat @ squared.ravel() + block.lam_out @ spread
-    by_q = block.flat @ mixed.ravel() + block.lam_out @ aside
+    by_q = block.flat @ mixed.ravel() + block.lam_out @ pull_a
     by_m = Av @ p
     jac[:G, N], jac[G : 2 * G, N], jac[2 * G : N, N] = -2.0 * by_q, -by_x, -by_m
     jac[N, :G], jac[N, G : 2 * G], jac[N, 2 * G : N] = by_x, -2.0 * by_q, 2.0 * by_m
     if zeta <= 0.0:
         return
-    jac[N, N] = -2.0 * (np.trace(mixed) + aside.sum())
+    jac[N, N] = -2.0 * (np.trace(mixed) + pull_a.sum())
     if problem.mode == SAT:
         value[N] += np.trace(inverse) / L + block.g_out @ a_out + block.g_null / zeta
         jac[N, N] -= np.trace(squared) + spread.sum() + block.g_null / zeta**2
