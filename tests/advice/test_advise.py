@@ -17,13 +17,9 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal.advice import _check, _judgement, _table
-from rbal.advice._choice import simplicity
-from rbal.advice._cuts import best_threshold, score
-from rbal.advice._judgement import model_error
-from rbal.advice._pipeline import coding, learner
-from rbal.advice._remedies import Setting, designs, evaluate, solve_all
-from rbal.advice._threshold import TunedThreshold, best_cut, height
+from rbal.advice import _check, _pipeline, _prediction, _selection, _table
+from rbal.advice._threshold import TunedThreshold, height
+from rbal.advice.internal import Setting, best_cut, evaluate, from_arrays, model_error
 from rbal.metrics._records import named
 from rbal.moments._estimate import from_covariances
 
@@ -67,13 +63,13 @@ def assert_same_sample(one, two, **tolerance):
 
 def test_coding_is_that_of_scikit_learn():
     X, y = mixed_table()
-    data = _table.from_arrays(X, y, categorical=["code"])
+    data = from_arrays(X, y, _table.TableOptions(categorical=["code"]))
     assert data.numeric == ["a", "b", "flag"]
     assert data.categorical == ["kind", "code"]
     assert set(data.dropped) == {"same", "empty", "name", "when"}
     assert data.imputed == {"a": int(X["a"].isna().sum()), "kind": int(X["kind"].isna().sum())}
     theirs = X.assign(kind=X["kind"].astype(object).where(X["kind"].notna(), np.nan), flag=X["flag"].astype(float))
-    Z = coding(data.numeric, data.categorical).fit_transform(theirs)
+    Z = _pipeline.coding(data.numeric, data.categorical).fit_transform(theirs)
     assert Z.shape[1] == data.D == 3 + 3 + 4
     pos, neg = Z[y], Z[~y]
     sample = from_covariances(len(pos), len(neg), pos.mean(0) - neg.mean(0), np.cov(pos.T), np.cov(neg.T))
@@ -85,7 +81,7 @@ def test_coding_is_that_of_scikit_learn():
 def test_without_standardisation():
     X, y = gaussian()
     X = X * np.linspace(0.5, 20.0, X.shape[1])
-    data = _table.from_arrays(X, y, standardize=False)
+    data = from_arrays(X, y, _table.TableOptions(standardize=False))
     cov = [np.cov(X[part].T) for part in (y, ~y)]
     sample = from_covariances(data.n_pos, data.n_neg, X[y].mean(0) - X[~y].mean(0), *cov)
     assert_same_sample(data.sample, sample)
@@ -94,7 +90,7 @@ def test_without_standardisation():
 def test_arrays_frames_and_sparse_matrices_are_one():
     X, y = gaussian(30, 90, 8)
     X[np.abs(X) < 0.3] = 0.0
-    samples = [_table.from_arrays(form(X), y).sample for form in (np.asarray, pd.DataFrame, sparse.csr_array)]
+    samples = [from_arrays(form(X), y).sample for form in (np.asarray, pd.DataFrame, sparse.csr_array)]
     assert_same_sample(samples[0], samples[1])
     assert_same_sample(samples[0], samples[2])
 
@@ -102,10 +98,10 @@ def test_arrays_frames_and_sparse_matrices_are_one():
 def test_neither_order_nor_blocks_matter(monkeypatch):
     X, y = mixed_table()
     order = np.random.default_rng(1).permutation(len(y))
-    whole = _table.from_arrays(X, y)
+    whole = from_arrays(X, y)
     monkeypatch.setattr(_table, "BLOCK_FLOATS", 1)  # 64 rows at a time
     monkeypatch.setattr(_table, "MOST_FLOATS", 500)
-    parts = _table.from_arrays(X.iloc[order], y[order])
+    parts = from_arrays(X.iloc[order], y[order])
     assert (parts.numeric, parts.categorical, parts.imputed) == (whole.numeric, whole.categorical, whole.imputed)
     assert_same_sample(whole.sample, parts.sample, rtol=1e-5)
 
@@ -116,9 +112,9 @@ def test_a_column_that_begins_empty(monkeypatch):
     y = y[X.index]
     X = X.reset_index(drop=True)
     X.loc[:99, "b"] = np.nan
-    whole = _table.from_arrays(X, y)
+    whole = from_arrays(X, y)
     monkeypatch.setattr(_table, "BLOCK_FLOATS", 1)
-    parts = _table.from_arrays(X, y)
+    parts = from_arrays(X, y)
     assert parts.imputed == whole.imputed == {"b": 100}
     assert_same_sample(whole.sample, parts.sample, rtol=1e-6)
 
@@ -126,7 +122,7 @@ def test_a_column_that_begins_empty(monkeypatch):
 def test_numbers_of_any_size():
     X, y = gaussian(30, 90, 6)
     sizes = np.array([1e-140, 1e-8, 1.0, 1e8, 1e30, 1e70])
-    assert_same_sample(_table.from_arrays(X, y).sample, _table.from_arrays(X * sizes, y).sample)
+    assert_same_sample(from_arrays(X, y).sample, from_arrays(X * sizes, y).sample)
 
 
 @pytest.mark.parametrize("form", [np.asarray, lambda X: pd.DataFrame(X, columns=list("abcdef"))])
@@ -181,10 +177,10 @@ def test_wide_table():
 @pytest.mark.parametrize("labels", [("ill", "well"), (3, 7), (True, False), (0.5, -1.0)])
 def test_any_two_labels(labels):
     X, y = gaussian(20, 60, 12)
-    data = _table.from_arrays(X, np.where(y, *labels))
+    data = from_arrays(X, np.where(y, *labels))
     assert (data.positive, data.negative) == labels
     assert (data.n_pos, data.n_neg) == (20, 60)
-    other = _table.from_arrays(X, np.where(y, *labels), positive=labels[1])
+    other = from_arrays(X, np.where(y, *labels), _table.TableOptions(positive=labels[1]))
     assert (other.n_pos, other.n_neg) == (60, 20)
 
 
@@ -242,7 +238,7 @@ def moments(D=40, separation=2.0):
 
 def test_remedies_are_those_of_strategies():
     classes, setting = moments(), Setting(40, 200, 40, 0.5, "hinge", "ba", (1.0, 1.0))
-    found, d = evaluate(classes, setting), designs(setting)
+    found, d = evaluate(classes, setting), _prediction.designs(setting)
     table = rbal.strategies.compare(classes, 1.0, 5.0, model="svm", lam=1.0 / (0.5 * 40))
     for k, threshold in enumerate(("trained", "moved")):
         theirs = table["ba"].xs(threshold, level="threshold")
@@ -273,7 +269,7 @@ def test_predictions_are_what_trained_classifiers_score(loss, metric):
         X = rng.normal(size=(len(y), D)) + 2.5 / np.sqrt(D) * y[:, None]
         row = []
         for weight in (None, "balanced"):
-            clf = learner(loss, C, weight).fit(X, y)
+            clf = _pipeline.learner(loss, C, weight).fit(X, y)
             w, b = clf.coef_.ravel(), np.ravel(clf.intercept_)[0]
             m = rbal.Metrics(w @ w, w.sum() * 2.5 / np.sqrt(D), -(b + 0.5 * w.sum() * 2.5 / np.sqrt(D)))
             row.append(m.ba() if metric == "ba" else m.f1(n_pos / len(y)))
@@ -286,11 +282,11 @@ def test_predictions_are_what_trained_classifiers_score(loss, metric):
 def test_moved_threshold_is_the_best_one(metric):
     setting = Setting(40, 400, 40, 1.0, "hinge", metric, (5.0, 1.0))
     m = rbal.Metrics(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([0.3, 1.0]))
-    cut = best_threshold(m, setting)
+    cut = _prediction.best_threshold(m, setting)
     for j in range(2):
         one = rbal.Metrics(m.q[j], m.r[j], m.b[j])
-        brute = score(one, setting, np.linspace(-8.0, 8.0, 40_001)).max()
-        assert score(one, setting, cut[j]) == pytest.approx(brute, abs=1e-6)
+        brute = _prediction.score(one, setting, np.linspace(-8.0, 8.0, 40_001)).max()
+        assert _prediction.score(one, setting, cut[j]) == pytest.approx(brute, abs=1e-6)
     if metric == "cost":  # where the likelihood ratio is that of the costs
         np.testing.assert_allclose(cut, -m.b + m.q / m.r * np.log(10.0 / 5.0), atol=2e-3)
 
@@ -305,7 +301,7 @@ def test_every_metric(metric):
     assert (table["behind"] >= 0.0).all()
     top = table["predicted"].min() if metric == "cost" else table["predicted"].max()
     assert abs(table.loc[advice.best, "predicted"] - top) <= 0.02 * advice.setting.unit + 1e-9
-    m = solve_all(advice.moments, advice.setting)[0].metrics
+    m = _prediction.solve_all(advice.moments, advice.setting)[0].metrics
     share = 0.2
     plain = {
         "ba": m.ba(), "f1": m.f1(share), "mcc": m.mcc(share), "auprc": m.auprc(share), "auc": m.auc(),
@@ -329,10 +325,14 @@ SIMPLEST_FIRST = (
 
 def test_the_simplest_remedy_comes_first():
     rows = [(name, threshold) for name in rbal.strategies.REMEDIES for threshold in ("trained", "moved")]
-    assert sorted(rows, key=lambda row: simplicity(*row, True)) == list(SIMPLEST_FIRST)
+    assert sorted(rows, key=lambda row: _selection.simplicity(*row, True)) == list(SIMPLEST_FIRST)
     # and for a metric that does not ask for balance, doing nothing
     last = [row for row in SIMPLEST_FIRST if row[0] != "as is"]
-    assert sorted(rows, key=lambda row: simplicity(*row, False)) == [("as is", "trained"), ("as is", "moved"), *last]
+    assert sorted(rows, key=lambda row: _selection.simplicity(*row, False)) == [
+        ("as is", "trained"),
+        ("as is", "moved"),
+        *last,
+    ]
 
 
 def test_nothing_is_done_where_nothing_is_gained():
@@ -346,7 +346,7 @@ def test_flatness_is_read_off_the_curve():
     curve = advice.curve.set_index("mixing")["predicted"]
     assert advice.mixing == curve.idxmax()
     assert advice.mixing_low <= advice.mixing <= advice.mixing_high
-    d = designs(advice.setting)
+    d = _prediction.designs(advice.setting)
     np.testing.assert_allclose(curve.index, d.mixing[d.mixed])
     assert advice.table.loc[("best mix", "trained"), "predicted"] == pytest.approx(curve.max())
 
@@ -496,7 +496,7 @@ def judged(offset, error, metric="ba"):
     table["scatter"], table["measured_error"], table["expected"] = 0.0, error, table["predicted"]
     table["measured"] = table["predicted"] + offset
     value = (sign * table["measured"]).to_dict()
-    _judgement._judge(advice, _check.Checked(64, 320, value, {row: v + noise for row, v in value.items()}))
+    _check.judge(advice, _check.Checked(64, 320, value, {row: v + noise for row, v in value.items()}))
     return advice
 
 
@@ -532,7 +532,7 @@ def test_disagreement_is_said_first():
 
 def test_check_takes_a_share_of_a_large_table():
     X, y = gaussian(500, 9000, 5)
-    rows, labels = _check.subset(_table.from_arrays(X, y), np.random.default_rng(0))
+    rows, labels = _table.sample_rows(from_arrays(X, y), _check.MOST_ROWS, _check.FEWEST, np.random.default_rng(0))
     assert len(rows) == len(labels) == pytest.approx(_check.MOST_ROWS, abs=2)
     assert labels.sum() == pytest.approx(500 * _check.MOST_ROWS / 9500, abs=1)
 
@@ -562,7 +562,7 @@ def with_an_outlier(seed=0):
 def test_an_outlier_leaves_the_tuned_threshold_where_it_was(metric):
     X, y = with_an_outlier()
     fresh, truth = gaussian(1000, 5000, 5, shift=0.8, seed=9)
-    clf = TunedThreshold(learner("hinge", 1.0, "balanced"), metric=metric, costs=(3.0, 1.0)).fit(X, y)
+    clf = TunedThreshold(_pipeline.learner("hinge", 1.0, "balanced"), metric=metric, costs=(3.0, 1.0)).fit(X, y)
     scores = clf.decision_function(fresh)
     best = max(by_scikit_learn(metric, truth, scores > cut) for cut in np.quantile(scores, np.linspace(0, 1, 200)))
     # at most 0.06 behind; thresholds spread evenly between the extreme scores, 0.3 and more

@@ -54,9 +54,7 @@ def test_many_classes_say_it_too(monkeypatch):
     rng = np.random.default_rng(1)
     y = np.repeat([0, 1, 2], [40, 60, 100])
     X = rng.normal(size=(200, 5)) + np.eye(3, 5)[y]
-    monkeypatch.setattr(
-        "rbal.advice._many_pipeline.converged_scores", lambda machine, X, y, new: np.full(len(new), np.nan)
-    )
+    monkeypatch.setattr("rbal.advice._check.converged_scores", lambda machine, X, y, new: np.full(len(new), np.nan))
     for options in ({"train": "little"}, {"check": True}):
         advice = rbal.advise(X, y, C=1.0, draws=2, progress=False, **options)
         assert any("did not converge, and were not used" in note for note in advice.notes)
@@ -82,7 +80,7 @@ def test_the_error_of_kernels_is_that_of_the_study():
     table = table[
         (table.remedy == "class weights") & table.predicted.between(0.55, 0.99) & table.trained.between(0.52, 0.99)
     ]
-    for few, (rows, size) in zip((True, False), _judgement.OF_KERNELS.items(), strict=True):
+    for few, (rows, size) in zip((True, False), _judgement.KERNEL_MODEL_ERROR.items(), strict=True):
         part = table[(table.n_pos < 100) == few]
         ratio = np.log(ndtri(part.trained) / ndtri(part.predicted)).groupby([part.table, part.C]).mean()
         assert part.groupby("table").n_pos.mean().median() == pytest.approx(rows, abs=0.6)
@@ -98,4 +96,4 @@ def test_the_error_of_differences_between_kernel_machines_is_that_of_the_study()
         .unstack()
     )
     beside = gap["as is"] - gap["class weights"]
-    assert np.sqrt(np.mean(beside**2)) == pytest.approx(_level.OF_KERNELS, abs=0.001)
+    assert np.sqrt(np.mean(beside**2)) == pytest.approx(_level.KERNEL_ERROR, abs=0.001)

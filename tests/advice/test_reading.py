@@ -14,10 +14,10 @@ from pyarrow import parquet
 
 import rbal
 from rbal import cli
+from rbal._support.frames import TableError
 from rbal._support.streams import write_page
-from rbal.advice import _features, _page, _reading, _table, advise_file, read_table
-
-TableError = _table.TableError
+from rbal.advice import _columns, _page, _reading, advise_file, read_table
+from rbal.advice.internal import FileOptions, TableOptions, from_arrays
 
 
 def table(n=300, seed=0):
@@ -42,7 +42,8 @@ def write(tmp_path):
 
 
 def read(path, **options):
-    return _reading.read(path, "y", **options)
+    file = {name: options.pop(name) for name in vars(FileOptions()) if name in options}
+    return _reading.read(path, "y", TableOptions(**options), FileOptions(**file))
 
 
 def assert_same(one, two):
@@ -201,7 +202,7 @@ def test_a_number_that_may_stand_for_missing_is_named(write, monkeypatch, column
         f"Far from the other values of the column: {word} ({count} in {column!r}). If that stands for a missing value, "
         f"leave these cells empty, or read it as missing (--na {word})."
     ]
-    assert _table.from_arrays(frame.drop(columns="y"), frame["y"]).notes == data.notes
+    assert from_arrays(frame.drop(columns="y"), frame["y"]).notes == data.notes
     told = read(write(frame), na=[word])
     assert told.imputed == {column: count}
     assert not any("Far from" in note for note in told.notes)
@@ -220,7 +221,7 @@ def test_ordinary_columns_hold_no_numbers_for_missing():
             rng.zipf(2.0, size), rng.integers(0, 2, size), rng.integers(0, 100, size),
             np.where(rng.random(size) < 0.7, 0.0, rng.normal(size=size) + 5.0), rng.standard_t(2.0, size).round(1),
         ]  # fmt: skip
-        data = _table.from_arrays(np.concatenate(columns, axis=1), np.arange(n) % 3 == 0)
+        data = from_arrays(np.concatenate(columns, axis=1), np.arange(n) % 3 == 0)
         assert data.notes == []
 
 
@@ -228,7 +229,7 @@ def test_labels_that_differ_in_case_or_blanks(write):
     note = "Labels that differ only in case or blanks are taken as classes apart: {}. Write them alike if they are one."
     frame = table().assign(y=lambda t: np.where(t["y"] == "yes", "Yes", "yes "))
     assert read(write(frame)).notes[0] in (note.format("'yes' and 'Yes'"), note.format("'Yes' and 'yes'"))
-    said = _table.from_arrays(frame.drop(columns="y"), frame["y"]).notes[0]
+    said = from_arrays(frame.drop(columns="y"), frame["y"]).notes[0]
     assert said in (note.format("'yes ' and 'Yes'"), note.format("'Yes' and 'yes '"))
     frame.loc[::4, "y"] = "no"
     said = advise_file(write(frame), "y", C=1.0, train="none", progress=False).notes[0]
@@ -295,7 +296,7 @@ def test_columns_too_small_to_be_squared(scale, standardize):
         TableError, match=r"no column varies \(0 is no larger than .*e-.*, too small to be squared; 1 is"
     ):
         rbal.advise(X * scale, y, standardize=standardize)
-    said = _table.from_arrays(X * [scale, 1.0], y, standardize=standardize).dropped[0]
+    said = from_arrays(X * [scale, 1.0], y, TableOptions(standardize=standardize)).dropped[0]
     assert "too small to be squared" in said
 
 
@@ -409,21 +410,21 @@ def test_an_array_with_a_column_that_counts(start):
     X = np.column_stack([frame[list("abc")], np.arange(300.0)]) if start < 2 else (
         frame[["a", "b"]].assign(id=start + np.arange(300)).to_numpy(object)
     )  # fmt: skip
-    data = _table.from_arrays(X, frame["y"])
+    data = from_arrays(X, frame["y"])
     assert data.dropped == {X.shape[1] - 1: "an index: it counts the rows"}
     gaps = X.astype(object)
     gaps[5, -1] = None
-    assert "index" not in str(_table.from_arrays(gaps, frame["y"]).dropped)
+    assert "index" not in str(from_arrays(gaps, frame["y"]).dropped)
 
 
 def test_an_index_of_a_frame():
     frame = table().reset_index()
     y = frame.pop("y")
-    data = _table.from_arrays(frame, y)
+    data = from_arrays(frame, y)
     assert data.dropped == {"index": "an index: it counts the rows"}
-    assert "index" in _table.from_arrays(frame, y, keep=["index"]).numeric
+    assert "index" in from_arrays(frame, y, TableOptions(keep=["index"])).numeric
     with pytest.raises(TableError, match="there is no column 'id' to keep"):
-        _table.from_arrays(frame, y, keep=["id"])
+        from_arrays(frame, y, TableOptions(keep=["id"]))
 
 
 @pytest.mark.parametrize("how", ["text", "number", "reversed", "levels", "with gaps"])
@@ -451,8 +452,8 @@ def test_columns_that_tell_the_label_together():
     rng = np.random.default_rng(0)
     y = rng.random(200) < 0.3
     a = rng.normal(size=200)
-    assert _table.from_arrays(np.stack([a, 5.0 * y - a], axis=1), y).notes[0].startswith("LEAK? Some columns together")
-    assert _table.from_arrays(np.stack([a, 5.0 * y - a**2], axis=1), y).notes == []
+    assert from_arrays(np.stack([a, 5.0 * y - a], axis=1), y).notes[0].startswith("LEAK? Some columns together")
+    assert from_arrays(np.stack([a, 5.0 * y - a**2], axis=1), y).notes == []
 
 
 # ---- files
@@ -570,7 +571,7 @@ def test_numbers_as_text_in_a_frame_are_said_to_be():
     frame = table()
     y = frame.pop("y")
     frame["e"] = [str(value) if k else "?" for k, value in enumerate(frame["e"])]
-    data = _table.from_arrays(frame, y)
+    data = from_arrays(frame, y)
     assert data.notes == [
         "Column 'e' holds numbers as text (and '?'), and is not taken as numbers: convert it, for example with "
         "pandas.to_numeric(column, errors='coerce')."
@@ -693,7 +694,7 @@ def test_names_are_printed_with_escapes(write, tmp_path, option):
 
 
 def test_an_index_is_watched_block_by_block():
-    seen = _features.Counting()
+    seen = _columns.Counting()
     for part in ([1, 2, 3], [4, 5]):
         seen.add(pd.Series(part))
     assert seen.why == "an index: it counts the rows"

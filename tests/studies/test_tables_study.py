@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal import experiments, studies
-from rbal.advice._judgement import model_error
+from rbal.advice.internal import model_error
 from rbal.metrics import evaluate
 from rbal.studies import tables
 from rbal.studies.tables import _run, _sources, _trials

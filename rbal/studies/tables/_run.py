@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from tqdm.auto import tqdm
 
 from ... import experiments
-from ...advice import _judgement as judgement
+from ...advice import internal as judgement
 from .._stored import RESULTS, WORK, write
 from ._analysis import load, model_error
 from ._sources import names, role_of, table_of
