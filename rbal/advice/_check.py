@@ -16,10 +16,10 @@ from tqdm.auto import tqdm
 
 from .._support import parallel
 from ..strategies import REMEDIES
-from ._judgement import OFF, STEPS, displaced, unconverged
+from ._judgement import LARGEST_GAP, STEPS, displaced, unconverged
 from ._pipeline import class_weight, coding, learner, one_vs_rest_steps, sampler
 from ._prediction import designs, evaluate
-from ._selection import NEGLIGIBLE, TRUST, simplest
+from ._selection import NEGLIGIBLE, PREDICTION_ERROR, simplest
 from ._table import sample_rows
 from ._threshold import best_cut, height
 
@@ -31,7 +31,7 @@ CLOSE = 1e-6  # gap between primal and dual objective, in units of the objective
 PATIENCE = 10_000_000  # products of two rows that libsvm may take, some hundredths of a second
 MOST_GRAM = 1_000  # rows of an SVM with a kernel that interior points take; with more, libsvm takes its time
 # Standard errors that the mean over all predictions may be off by: one test of 95 %, so two are enough.
-SHARED = 2.0
+MEAN_GAP_ERRORS = 2.0
 
 
 class Validation(NamedTuple):
@@ -258,7 +258,7 @@ def judge(advice, checked):
     table = advice.table.loc[known]
     gap = table["measured"] - table["expected"]
     unit = advice.setting.unit
-    off = gap.abs() > np.maximum(OFF * unit, 3.0 * np.hypot(table["measured_error"], table["scatter"]))
+    off = gap.abs() > np.maximum(LARGEST_GAP * unit, 3.0 * np.hypot(table["measured_error"], table["scatter"]))
     # remedies share rows, folds and moments, so their mean offset is judged as one number with an error of its own
     mean = np.mean([checked.resampled[row] for row in known], axis=0)
     advice.offset = float(gap.mean())
@@ -266,14 +266,14 @@ def judge(advice, checked):
     winner = max(known, key=checked.value.get)
     lead = checked.value[winner] - checked.value[advice.best]
     doubt = np.std(checked.resampled[winner] - checked.resampled[advice.best])
-    beaten = lead > max(0.5 * TRUST * unit, 2.0 * doubt)
-    surely = displaced(advice) and abs(advice.offset) > SHARED * advice.offset_error
+    beaten = lead > max(0.5 * PREDICTION_ERROR * unit, 2.0 * doubt)
+    surely = displaced(advice) and abs(advice.offset) > MEAN_GAP_ERRORS * advice.offset_error
     advice.agrees = not (beaten or off[advice.best] or off.mean() > 0.5 or surely)
     if beaten:
         close = max(NEGLIGIBLE * unit, 0.5 * doubt)
         advice.best = simplest(checked.value[winner] - pd.Series(checked.value)[known] <= close, advice.setting)
     # confidence rises only if the offset is known to be small, and falls if it is large, even where that may be chance
-    step = -1 if displaced(advice) else int(advice.offset_error <= OFF * unit)
+    step = -1 if displaced(advice) else int(advice.offset_error <= LARGEST_GAP * unit)
     step = step if advice.agrees else -len(STEPS)
     advice.confidence = STEPS[min(max(STEPS.index(advice.confidence) + step, 0), len(STEPS) - 1)]
 

@@ -15,7 +15,7 @@ from ..metrics import evaluate as evaluate_scores
 from ..moments.internal import ARGUMENTS, evenly
 from ._level import NOTHING, expected, level
 from ._prediction import Values, Wide, collapse_bound, designs, evaluate, solve_all
-from ._selection import NEGLIGIBLE, TRUST, Selection, kernel_notes, places, select
+from ._selection import NEGLIGIBLE, PREDICTION_ERROR, Selection, kernel_notes, places, select
 from ._table import coded
 
 # Rows of the rarer class, and the standard deviation of the logarithm of the factor by which the theory misjudges the
@@ -23,23 +23,27 @@ from ._table import coded
 # class. With these sizes, which rbal.studies.tables.model_error finds, 90 % of the intervals hold what is measured on
 # the design tables of the chapter your_data. The judging tables had no part in it.
 MODEL_ERROR = {25: 0.33, 142: 0.20}
-# The same with a width for each class. Chosen so that intervals hold on tables for design; no stored study finds it.
+# The same with a width for each class. No stored study finds it alone. Together with what training adds
+# (DIFFERENCE_ERROR and the constants of ``_level.py``), intervals of 90 % hold 91 % of what is measured on tables for
+# design and on those that judge (stored study `advice`, ...-foreseen.csv; tests/advice/test_sources.py).
 WIDTH_MODEL_ERROR = {25: 0.15, 142: 0.12}
 # The same for an RBF kernel: root mean square of the log-ratio of trained to predicted distances, class weights, over
 # the tables and C of the stored study `kernels`, for tables with fewer and with more than 100 positives, at their
-# medians (tests/advice/test_converged.py).
+# medians (tests/advice/test_sources.py).
 KERNEL_MODEL_ERROR = {62: 0.26, 166: 0.20}
 # After training: error of the theory in the differences between remedies, in units of the metric, by the rows of the
-# rarer class. Chosen by judgement on tables for design; no stored study.
+# rarer class. Chosen by judgement; no study. Stored predictions on tables for design (design-foreseen.csv;
+# tests/advice/test_sources.py) have errors of 0.004 with 25 positives and 0.011 with all, for under- and oversampling
+# against class weights.
 DIFFERENCE_ERROR = {25: 0.02, 142: 0.005}
 # Largest noise of log-distances, where the metric hardly depends on them. Chosen by judgement; no study.
-MOST_NOISE = 0.5
-RUNGS = ndtri((np.arange(16) + 0.5) / 16)  # quantiles of the distance, after training
+LARGEST_NOISE = 0.5
+LEVEL_QUANTILES = ndtri((np.arange(16) + 0.5) / 16)  # quantiles of the distance, after training
 # Half an interval, in units of the metric, up to which confidence is moderate, and high. Chosen by judgement; no study.
-SURE = 0.07, 0.035
+CONFIDENT_HALF_WIDTHS = 0.07, 0.035
 # A prediction that misses the check by more than this and by more than three standard errors disagrees. Chosen by
 # judgement; no study.
-OFF = 0.03
+LARGEST_GAP = 0.03
 STEPS = ("low", "moderate", "high")
 DIAGNOSED_ROWS = 500  # largest number of rows of each class that are looked at
 FEW_FEATURES = 10
@@ -79,7 +83,7 @@ def predict(data, setting, options):
     if selection.linear is not None and options.train == "little":
         # kernels do not share the error of the theory, so that the levels of both are needed
         other = _estimate(data, selection.linear, options)
-        estimate = estimate if estimate.height - other.height > TRUST * setting.unit else other
+        estimate = estimate if estimate.height - other.height > PREDICTION_ERROR * setting.unit else other
     return _fields(data, estimate, options)
 
 
@@ -106,7 +110,7 @@ def _estimate(data, selection, options):
     C_fixed = selection.candidates is None
     values, baseline = _at_level(moments, setting, trained, None if C_fixed else options.C)
     center = moments if known is None else moments._replace(known=known)
-    drawn = misjudged([center] * len(RUNGS), trained.error * RUNGS)
+    drawn = misjudged([center] * len(LEVEL_QUANTILES), trained.error * LEVEL_QUANTILES)
     return Estimate(selection, moments, values, sampled, drawn, False, trained, baseline)
 
 
@@ -156,8 +160,8 @@ def _prior(error, sampled, place):
     scatter = float(np.nanstd(sampled[(slice(None), *place)]))
 
     def prior(slope):
-        noise = scatter / slope if slope > 0.02 else MOST_NOISE
-        return max(error, 1e-3), min(noise, MOST_NOISE)
+        noise = scatter / slope if slope > 0.02 else LARGEST_NOISE
+        return max(error, 1e-3), min(noise, LARGEST_NOISE)
 
     return prior
 
@@ -302,11 +306,11 @@ def _confidence(data, setting, table, grave, trained=None):
     """
     if trained is not None:
         half = 0.5 * (table.loc[trained, "high"] - table.loc[trained, "low"]) / setting.unit
-        return STEPS[int(half <= SURE[0]) + int(half <= SURE[1])]
+        return STEPS[int(half <= CONFIDENT_HALF_WIDTHS[0]) + int(half <= CONFIDENT_HALF_WIDTHS[1])]
     smaller = min(data.n_pos, data.n_neg)
     if grave:
         return "low"
-    clear = (table["behind"] > 2.0 * table["error"]) | (table["behind"] <= TRUST * setting.unit)
+    clear = (table["behind"] > 2.0 * table["error"]) | (table["behind"] <= PREDICTION_ERROR * setting.unit)
     return "high" if smaller >= 100 and clear.mean() >= 0.5 else "moderate"
 
 
@@ -318,7 +322,7 @@ def unconverged(rows):
 
 def displaced(advice):
     """Return whether the check found a mean offset of all remedies that is too large to ignore."""
-    return advice.offset is not None and abs(advice.offset) > OFF * advice.setting.unit
+    return advice.offset is not None and abs(advice.offset) > LARGEST_GAP * advice.setting.unit
 
 
 # ---- where the theory does not apply: small, separable, non-Gaussian, unequally spread or curved classes

@@ -6,7 +6,7 @@ from tqdm.auto import tqdm
 
 from ._advice import ManyAdvice
 from ._check import measure_many
-from ._judgement import OFF, STEPS, ends, model_error, unconverged
+from ._judgement import LARGEST_GAP, STEPS, ends, model_error, unconverged
 from ._many_prediction import (
     DECADES,
     DRAWS,
@@ -178,7 +178,7 @@ def _verified(advice, mixture, validation):
         return advice
     half = 0.5 * (row["high"] - row["low"])
     gap = abs(row["measured"] - row["expected"])
-    advice.agrees = bool(gap <= max(OFF, np.hypot(half, 2.0 * row["measured_error"])))
-    place = STEPS.index(advice.confidence) + (1 if gap <= OFF else -1)
+    advice.agrees = bool(gap <= max(LARGEST_GAP, np.hypot(half, 2.0 * row["measured_error"])))
+    place = STEPS.index(advice.confidence) + (1 if gap <= LARGEST_GAP else -1)
     advice.confidence = STEPS[min(max(place, 0), 2)] if advice.agrees else "low"
     return advice

@@ -35,7 +35,7 @@ from ..strategies import REMEDIES, restore
 from ..strategies.internal import common_mixing
 from ._check import Validation, cross_validate_many, part
 from ._level import FOLDS, plan, weigh
-from ._selection import TRUST, WORTH, simplicity
+from ._selection import C_TOLERANCE, PREDICTION_ERROR, simplicity
 
 DECADES = (-3, 1)  # of C that are tried first, one value each
 FACTORS = (0.3, 3.0)  # of the best of them that are tried next
@@ -48,8 +48,8 @@ THRESHOLDS = ("trained", "moved")
 ALIKE = 1e-12  # squared distance of centres, in units of the total variance, that is a rounding error
 GRID = np.array([-0.9, -0.4, 0.0, 0.4, 0.9])  # of u, at which the theory is solved
 PLAIN = ("as is", "plain")  # doing nothing, with the C that it has
-DRAWN = 8  # draws of the centres that show their noise
-MOST_NOISE = 0.5  # largest noise of log-distances, as with two classes; chosen by judgement; no study
+PRIOR_DRAWS = 8  # draws of the centres that show their noise
+LARGEST_NOISE = 0.5  # largest noise of log-distances, as with two classes; chosen by judgement; no study
 
 
 class ManySetting(NamedTuple):
@@ -267,7 +267,7 @@ def chosen_rows(candidates):
     best = {}
     for row, of_row in rows.items():
         top = max(c.recall for c in of_row)
-        close = [c for c in of_row if c.recall >= top - WORTH]
+        close = [c for c in of_row if c.recall >= top - C_TOLERANCE]
         best[row] = min(close, key=lambda c: (round(abs(np.log(c.C)), 9), c.C))
     order = [(name, kind) for name in REMEDIES for kind in THRESHOLDS]
     return {row: best[row] for row in order if row in best}
@@ -276,7 +276,7 @@ def chosen_rows(candidates):
 def recommended_row(rows):
     """Return the simplest (strategy, threshold) of those predicted close to the best."""
     top = max(c.recall for c in rows.values())
-    good = [row for row, c in rows.items() if c.recall >= top - TRUST]
+    good = [row for row, c in rows.items() if c.recall >= top - PREDICTION_ERROR]
     return min(good, key=lambda row: simplicity(*row, True))
 
 
@@ -345,15 +345,15 @@ def to_train(rows, best, plain):
 def prior_errors(mixture, counts, error, random_state):
     """Return both errors of u before training: that of the theory, and the noise of the centres."""
     rng, quiet = np.random.default_rng(random_state), mixture.debiased(counts)
-    others = [quiet, *drawn(mixture, counts, DRAWN, 0.0, rng)]
+    others = [quiet, *drawn(mixture, counts, PRIOR_DRAWS, 0.0, rng)]
     distances = np.array([np.linalg.norm(other.means - other.means.mean(axis=0)) for other in others])
     # classes in one place have no distance whose noise could be estimated
     noise = (
-        MOST_NOISE
+        LARGEST_NOISE
         if distances[0] < 0.1 * distances.max()
         else np.std(np.log(np.maximum(distances / distances[0], 0.1)))
     )
-    return max(error, 1e-3), float(min(noise, MOST_NOISE))
+    return max(error, 1e-3), float(min(noise, LARGEST_NOISE))
 
 
 def many_level(data, mixture, setting, machines, prior, random_state):

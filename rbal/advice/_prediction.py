@@ -40,7 +40,7 @@ SIGNS = np.array([1.0, -1.0])
 STEP = 0.05  # of numerical derivatives, in deviations of the narrower class, and of rates
 # Deviations that a tuned threshold may be off by: where the metric is flat, it stays among the scores. Two hold 95 % of
 # Gaussian scores; chosen by judgement; no study.
-FURTHEST = 2.0
+LARGEST_TUNING_ERROR = 2.0
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
 ROUNDS = 4  # of weights and widths
@@ -329,7 +329,7 @@ def tuned_threshold(law, setting, sizes):
     left, middle, right = score(smooth, setting, cut + step * np.array([[-1.0], [0.0], [1.0]]))
     curvature = np.maximum((2.0 * middle - left - right) / step**2, 1e-12)
     error = np.sqrt(np.sum(slopes**2 * np.maximum(noise, 0.0), axis=-1)) / curvature
-    return cut, np.minimum(error, FURTHEST * np.sqrt(q.max(axis=-1)))
+    return cut, np.minimum(error, LARGEST_TUNING_ERROR * np.sqrt(q.max(axis=-1)))
 
 
 def _law(metrics):

@@ -22,19 +22,21 @@ from ._prediction import Choice, Setting, Values, Wide, designs, evaluate, evalu
 from ._table import coded, sample_rows
 
 NEGLIGIBLE = 0.002  # remedies that differ by less count as equal; chosen by judgement; no study
-# Error of predictions on real tables, chapter your_data: of remedies closer than this the simplest is taken.
-TRUST = 0.02
+# Error of predictions on real tables: of remedies closer than this the simplest is taken. On the tables that judge
+# (stored study `advice`, judge-compared.csv; tests/advice/test_sources.py) predictions for linear machines are off by
+# 0.011 on average with all positives, and by 0.025 with 25.
+PREDICTION_ERROR = 0.02
 # Of values of C that are predicted this close to the best one, the nearest to 1 is taken. On tables for design with 25
 # positives that is better than 0.002, and as good as any tolerance up to 0.02: a far C is a bolder claim. (That
 # comparison is not among the stored results.)
-WORTH = 0.01
+C_TOLERANCE = 0.01
 COARSE = 9  # mixtures that are compared while C is chosen
 # Rows of a class whose width is worth to be taken: the variance along the weights then has a standard error of
 # sqrt(2 / 10), 45 %. Chosen by judgement; no study.
 FEWEST_OF_WIDTH = 10
 # Scores that differ by less than this share of the margin are noise of the optimiser: ten times the tolerance of
 # scikit-learn's SVC, 1e-3. Chosen by judgement; no study.
-FAINT = 0.01
+SMALLEST_SPREAD = 0.01
 STEPS = (1.0, 2.0, 5.0)  # of a first grid of C in every decade
 FINER = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
 DECADES = {"linear": (-4, 2), "rbf": (-2, 4)}  # of C, both ends included: rows of an RBF kernel have length 1
@@ -43,9 +45,9 @@ MOST_TRAINED = 10_000  # rows of a table for which an RBF kernel is recommended 
 FEWEST = 200  # rows of each class that sampling down keeps, if there are so many
 WIDTHS = (1.0, 0.25, 4.0)  # of the RBF kernel, in units of gamma="scale"
 FURTHER = (1 / 16, 16.0)  # beyond the second and the third of them
-# By how much the balanced accuracy of recommended RBF machines came out below its prediction on the tables that judge,
-# on average and with 25 positives: results of the stored study `advice` (judge-compared.csv), with which
-# tests/advice/test_sources.py compares them. Chapter your_data, "Predicted and measured".
+# By how much the balanced accuracy came out below its prediction on those of the tables that judge for which an RBF
+# machine was recommended on most splits, with all positives and with 25: results of the stored study `advice`
+# (judge-compared.csv), with which tests/advice/test_sources.py compares them. Chapter your_data.
 RBF_SHORTFALL, RBF_SHORTFALL_SCARCE = 0.015, 0.04
 
 
@@ -131,7 +133,7 @@ def places(setting, value):
 def recommended(setting, value):
     """Return the (strategy, threshold) to recommend: the simplest of those that are predicted close to the best."""
     rows = pd.Series({row: value[place] for row, place in places(setting, value).items()})
-    return simplest(rows.max() - rows <= TRUST * setting.unit, setting)
+    return simplest(rows.max() - rows <= PREDICTION_ERROR * setting.unit, setting)
 
 
 # ---- C
@@ -154,7 +156,7 @@ def choose(moments, setting, C):
     for row in predictions[first[0]]:
         heights = {c: _rank(rows[row]) for c, rows in predictions.items()}
         top = max(heights.values())
-        close = [c for c in sorted(heights) if heights[c] >= top - WORTH * setting.unit]
+        close = [c for c in sorted(heights) if heights[c] >= top - C_TOLERANCE * setting.unit]
         # of two that are as far from 1, the smaller: it trains faster
         best = min(close, key=lambda c: (round(abs(np.log(c)), 9), c))
         chosen.append((row, Choice(best, predictions[best][row]["mixing"])))
@@ -181,7 +183,7 @@ def _rows_of(setting, at):
     sign = setting.record.sign
     return {
         row: {"mixing": float(d.mixing[j]), "predicted": float(sign * at.value[k, j]), "height": float(at.value[k, j]),
-              "trainable": bool(at.spread[j] >= FAINT and not (row[1] == "trained" and loose[j]))}
+              "trainable": bool(at.spread[j] >= SMALLEST_SPREAD and not (row[1] == "trained" and loose[j]))}
         for row, (k, j) in places(setting, at.value).items()
     }  # fmt: skip
 
@@ -244,8 +246,8 @@ def select(data, setting, search, random_state):
     if curved:
         # listed from "scale" outwards, so that the first of equals is the simplest; kernels do not share their errors
         top = max(heights[j] for j in curved)
-        best = next(j for j in curved if heights[j] >= top - TRUST * setting.unit)
-        if curved[0] == 1 and not heights[best] - heights[0] > TRUST * setting.unit:
+        best = next(j for j in curved if heights[j] >= top - PREDICTION_ERROR * setting.unit)
+        if curved[0] == 1 and not heights[best] - heights[0] > PREDICTION_ERROR * setting.unit:
             best = 0
     if candidates[best].candidates is None:
         return candidates[best]

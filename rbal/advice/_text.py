@@ -10,7 +10,7 @@ import numpy as np
 from ..losses import LOSSES
 from ..strategies import REMEDIES
 from ._judgement import displaced
-from ._selection import TRUST, simplest
+from ._selection import PREDICTION_ERROR, simplest
 
 WIDEST = 100  # characters in a line of the text that the command prints; fewer where the terminal has fewer
 SHOWN = 12  # classes that the terminal lists, those with the lowest recalls first
@@ -343,7 +343,7 @@ def _short(advice):
     for strategy in dict.fromkeys(table.index.get_level_values("strategy")):
         same = table.index[table.index.get_level_values("strategy") == strategy]
         height = advice.setting.record.sign * table.loc[same, "predicted"]
-        best = simplest(height.max() - height <= TRUST * advice.setting.unit, advice.setting)
+        best = simplest(height.max() - height <= PREDICTION_ERROR * advice.setting.unit, advice.setting)
         rows.append(advice.best if strategy == advice.best[0] else best)
     checked = "measured" in table
     head = f"{'':32}{'C':>8}{'predicted':>11}{f'{advice.level:.0%} interval':>18}"

@@ -141,7 +141,7 @@ def test_the_work_is_bounded_and_no_matter_of_the_clock():
         assert rows <= n
         assert 1 <= repeats <= _level.MOST_REPEATS
         if rows > _level.LEAST_ROWS:
-            assert _level.work(0.8 * rows, D, 10 * repeats) <= 1.01 * _level.BUDGET
+            assert _level.work(0.8 * rows, D, 10 * repeats) <= 1.01 * _level.WORK_BUDGET
 
 
 def rare_indicators(seed, n_pos=60, n_neg=600, D=40):

@@ -91,7 +91,7 @@ def test_the_best_C_of_each_remedy_is_taken(metric):
         best = (sign * part["predicted"])[part["trainable"]].max()
         taken = sign * advice.table.loc[row, "predicted"]
         lost = best - taken
-        assert lost <= _selection.WORTH * unit + 1e-9
+        assert lost <= _selection.C_TOLERANCE * unit + 1e-9
         told = part[part["C"] == advice.table.loc[row, "C"]]["predicted"].item()
         assert told == pytest.approx(advice.table.loc[row, "predicted"], abs=1e-7)
     assert advice.setting.C == advice.C == advice.table.loc[advice.best, "C"]
@@ -152,7 +152,7 @@ def test_a_bias_that_nothing_holds_is_not_chosen():
     chosen = dict(_selection.choose(moments(), setting, (1e-4, 1.0))[0].chosen)
     small = setting._replace(C=1e-4)
     at, j = evaluate(moments(), small), _prediction.designs(small).place["class weights"]
-    assert at.spread[j] > _selection.FAINT
+    assert at.spread[j] > _selection.SMALLEST_SPREAD
     assert at.free[j] < 1e-6
     assert at.value[0, j] > evaluate(moments(), setting).value[0, j] + 0.02  # it would be the best
     assert chosen["class weights", "trained"].C == 1.0
