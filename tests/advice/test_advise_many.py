@@ -71,12 +71,13 @@ def test_predicted_from_rows_is_what_training_gives():
 
 
 def test_advice_is_that_of_the_remedies_for_many_classes(advice):
-    """The row of class weights is what rbal.strategies gives for the same classes."""
-    mixture, counts = _many_prediction.classes_of(advice.data.X, advice.data.y)
+    """From the rows by public functions alone: the row of class weights is what rbal.strategies restores."""
+    X, y, _ = rows()
+    labels = np.searchsorted(np.unique(y), y)
+    mixture = rbal.Mixture.from_data(StandardScaler().fit_transform(X), labels, covariance="shrunk")
     row = advice.table.loc[("class weights", "trained")]
-    lam = 1.0 / (row["C"] * advice.data.D)
     solution = rbal.strategies.restore(
-        mixture.debiased(counts), np.array(SIZES) / advice.data.D, "class weights", lam=lam
+        mixture.debiased(SIZES), np.array(SIZES) / X.shape[1], "class weights", lam=1.0 / (row["C"] * X.shape[1])
     )
     assert row["predicted"] == pytest.approx(solution.metrics.ba(), abs=1e-9)
     assert row["lowest"] == pytest.approx(solution.metrics.recall().min(), abs=1e-9)
