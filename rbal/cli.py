@@ -99,7 +99,7 @@ def losses():
 
 
 def metrics():
-    """Names of the metrics that can count."""
+    """Names of the metrics that can be optimised."""
     from .metrics.internal import goals
 
     return goals()
@@ -317,19 +317,21 @@ def table_path(table):
 
 @contextlib.contextmanager
 def compilation_reported(shown):
-    """Say on stderr, in one line before the first function that is compiled in the block, what is waited for."""
+    """Report once on stderr, before the first function that is compiled in the block, that compilation takes time."""
     from ._support import cache
     from ._support.compiling import counted
 
-    def tell():
+    def report():
         from tqdm import tqdm
 
-        why = cache.obstacle()
-        why = f"the compiled files that came with rbal are of no use here ({why})" if why else "this is the first run"
-        line = f"rbal: compiling for some seconds, since {why}; later runs do not (rbal warmup compiles all at once)"
+        obstacle = cache.obstacle()
+        reason = "this is the first run"
+        if obstacle:
+            reason = f"the compiled files that came with rbal are of no use here ({obstacle})"
+        line = f"rbal: compiling for some seconds, since {reason}; later runs do not (rbal warmup compiles all at once)"
         tqdm.write(line, file=sys.stderr)  # a bar that is being drawn moves on
 
-    with counted(tell if shown else None):
+    with counted(report if shown else None):
         yield
 
 

@@ -136,9 +136,9 @@ def _fields(data, estimate, options):
 
 
 def _to_train(setting, values, best, plain_C):
-    """Return what is trained, a dict from (strategy, threshold) to mixing and C: first of all what is recommended.
+    """Return the machines to train, a dict from (strategy, threshold) to mixing and C: the recommended one first.
 
-    Then the same machine with its other threshold and the data as they are with C = ``plain_C``, where that costs
+    Then come the same machine with its other threshold and the data as they are with C = ``plain_C``, where that costs
     nothing more or is the machine of doing nothing.
     """
     d, rows = designs(setting), places(setting, values.value)
@@ -196,7 +196,7 @@ def _with_collapsed(values, moments, setting):
 
 
 def _widened(interval, values, moments, setting, level):
-    """Return intervals (2, thresholds, designs) that allow for what the draws do not have; ``level`` if trained.
+    """Return intervals (2, thresholds, designs) with the errors that the draws do not have; ``level`` if trained.
 
     After training, that is the error of the theory in the differences between remedies. And of a collapsed machine
     nobody knows what an optimiser leaves of its weights: up to the collapse bound.
@@ -223,7 +223,7 @@ def model_error(rows, wide=False, kernel="linear"):
 
 
 def interpolated(rows, known):
-    """Return at a number of rows what is known at some, a dict; in between it is linear in the logarithm."""
+    """Interpolate a dict from numbers of rows to values, linearly in the logarithm of the rows."""
     return float(np.interp(np.log(rows), np.log(list(known)), list(known.values())))
 
 
@@ -401,13 +401,13 @@ def _auc(scores, y):
 
 
 def _products(X):
-    """Return scalar products (n, n) of rows (n, D) less their mean."""
+    """Return scalar products (n, n) of rows (n, D) minus their mean."""
     Z = X - X.mean(axis=0)
     return Z @ Z.T
 
 
 def _shape_notes(K, y, wide=False):
-    """Return sentences if scores of the kernel K (n, n) are not Gaussian or, unless that is known, not equally wide."""
+    """Return sentences if scores of the kernel K (n, n) are not Gaussian or, without widths, not equally wide."""
     s = _ridge_scores(K, y)
     pos, neg = s[y], s[~y]
     notes = []

@@ -121,7 +121,7 @@ def expected(moments, setting, machines, u):
 
 
 def update(prior, grid, predicted, value, noise, tails=PRIOR_DEGREES_OF_FREEDOM):
-    """Return mean and standard deviation of u, from what the theory expects at some of its values, and measured ones.
+    """Return mean and standard deviation of u, from predicted metrics at some of its values, and measured metrics.
 
     Parameters
     ----------
@@ -170,12 +170,17 @@ def weigh(model, sample, grid, predicted, value, noise):
     -------
     (float, float)
     """
-    slope = np.array([np.diff(np.interp([-0.25, 0.25], grid, column))[0] for column in predicted.T]) / 0.5
-    slope = np.nan_to_num(slope)
+    slope = np.nan_to_num([_slope(grid, column) for column in predicted.T])
     part = sample**2 * slope @ np.linalg.solve(noise, slope)  # shared part of the noise of the measured values
     shared = sample**2 * min(1.0, MOST_SHARED / part) * np.outer(slope, slope) if part > 0.0 else 0.0
     u, error = update(model, grid, predicted, value, noise - shared)
     return u, float(np.hypot(error, sample))
+
+
+def _slope(grid, predicted):
+    """Return the slope of a predicted metric (g,) in u about u = 0."""
+    low, high = np.interp([-0.25, 0.25], grid, predicted)
+    return (high - low) / 0.5
 
 
 def level(data, moments, setting, machines, prior, random_state):
@@ -196,23 +201,24 @@ def level(data, moments, setting, machines, prior, random_state):
     -------
     Level
     """
-    checked, machines, rows, fits = measure(data, setting, machines, random_state)
+    trained = measure(data, setting, machines, random_state)
+    checked, machines, size = trained.checked, trained.machines, (trained.rows, trained.fits)
     first = next(iter(machines))
     machines = {row: machine for row, machine in machines.items() if row == first or np.isfinite(checked.value[row])}
     smaller = setting._replace(n_pos=checked.n_pos, n_neg=checked.n_neg, chosen=())
     predicted, collapsed = map(np.array, zip(*(expected(moments, smaller, machines, u) for u in GRID), strict=True))
     good = np.isfinite(predicted).all(axis=1)
     if good.sum() < 3:
-        return Level(0.0, float(np.hypot(*prior(np.nan))), {}, rows, fits, {})
+        return Level(0.0, float(np.hypot(*prior(np.nan))), {}, *size, {})
     grid, predicted = GRID[good], predicted[good]
     value = np.array([checked.value[row] for row in machines])
     noise = np.atleast_2d(np.cov(np.stack([checked.resampled[row] for row in machines])))
     # rows that are all answered alike have no scatter, and yet an error: that of one row
     noise += (0.5 * setting.unit / max(min(checked.n_pos, checked.n_neg), 1.0)) ** 2 * np.eye(len(value))
     own = np.diag([(setting.unit * _own_error(row, k, setting.kernel)) ** 2 for k, row in enumerate(machines)])
-    slope = float(np.diff(np.interp([-0.25, 0.25], grid, predicted[:, 0]))[0]) / 0.5
+    slope = float(_slope(grid, predicted[:, 0]))
     if not np.isfinite(value[0]):  # what is recommended did not converge: the theory alone is left
-        return Level(0.0, float(np.hypot(*prior(slope))), {}, rows, fits, {})
+        return Level(0.0, float(np.hypot(*prior(slope))), {}, *size, {})
     # what an optimiser leaves of a collapsed machine says nothing about the distance of the classes
     informative = ~collapsed[np.argmin(np.abs(GRID))]
     informative[0] = True
@@ -222,9 +228,9 @@ def level(data, moments, setting, machines, prior, random_state):
     residual_offset = own @ np.linalg.solve(noise + own, value - at_u)
     errors, sign = np.sqrt(np.diag(noise)), setting.record.sign
     measured = {row: (sign * v, e, sign * p) for row, v, e, p in zip(machines, value, errors, at_0, strict=True)}
-    return Level(u, error, measured, rows, fits, dict(zip(machines, residual_offset.tolist(), strict=True)))
+    return Level(u, error, measured, *size, dict(zip(machines, residual_offset.tolist(), strict=True)))
 
 
 def _own_error(row, k, kernel):
-    """Return the error of the theory for the k-th machine beside that of u, which is counted from the first."""
+    """Return the error of the theory for the k-th machine in addition to that of u, which refers to the first one."""
     return 0.0 if k == 0 else PLAIN_ERRORS.get(row, TWIN_ERROR) if kernel == "linear" else KERNEL_ERROR

@@ -35,7 +35,7 @@ from ..strategies import REMEDIES, restore
 from ..strategies.internal import common_mixing
 from ._check import Validation, cross_validate_many, part
 from ._level import FOLDS, plan, weigh
-from ._selection import C_TOLERANCE, PREDICTION_ERROR, simplicity
+from ._selection import C_TOLERANCE, PREDICTION_ERROR, distance_from_1, simplicity
 
 DECADES = (-3, 1)  # of C that are tried first, one value each
 FACTORS = (0.3, 3.0)  # of the best of them that are tried next
@@ -111,10 +111,10 @@ class NotSolved(ValueError):
 
 
 def spread(mixture, counts):
-    """Return a mixture in whose classes every column varies: as much as one row from anywhere would make it.
+    """Return a mixture in whose classes every column varies, by as much as one more row from anywhere would add.
 
     Where a column is constant in a class, and of another value in the others, scores of no spread separate them and the
-    equations have no solution at finite log q. What n rows do not show may still be there in one of n.
+    equations have no solution at finite log q. What n rows do not show may still happen once in n rows.
     """
     covs = np.broadcast_to(_covariances(mixture), (len(counts), *mixture.covariance(0).shape))
     offsets = mixture.means - np.average(mixture.means, axis=0, weights=counts)
@@ -190,7 +190,7 @@ def alike(mixture, sizes):
 
 
 def candidates(mixture, setting, strategy, C, mixing=None, *, moved=False):
-    """Return the candidates of one remedy at one C: with trained thresholds and, if asked for, with moved ones.
+    """Return the candidates of one remedy at one C: with trained thresholds and, with ``moved``, with moved ones.
 
     Where machines of classes with own covariances do not converge, all have the mean one; and where these do not
     converge either, and no class is apart from another, all have the recall of chance.
@@ -268,7 +268,7 @@ def chosen_rows(candidates):
     for row, of_row in rows.items():
         top = max(c.recall for c in of_row)
         close = [c for c in of_row if c.recall >= top - C_TOLERANCE]
-        best[row] = min(close, key=lambda c: (round(abs(np.log(c.C)), 9), c.C))
+        best[row] = min(close, key=lambda c: distance_from_1(c.C))
     order = [(name, kind) for name in REMEDIES for kind in THRESHOLDS]
     return {row: best[row] for row in order if row in best}
 
@@ -309,7 +309,7 @@ def intervals(mixtures, setting, candidate, bar):
 
 
 def table_of(rows, setting, ends):
-    """Return the table of all remedies; ``ends`` are those of the recommended one's interval, less its prediction."""
+    """Return the table of all remedies; ``ends`` are those of the recommended one's interval minus its prediction."""
     top, phi = max(c.recall for c in rows.values()), np.array(setting.sizes) / np.sum(setting.sizes)
     lines = {
         row: {

@@ -35,7 +35,7 @@ def coding(numeric, categorical, standardize=True):
 
 
 class Columns:
-    """Many columns of a frame, found all at once: scikit-learn searches all names for each of them."""
+    """Many columns of a frame, looked up all at once: scikit-learn searches all names for each of them."""
 
     def __init__(self, names):
         self.names = names
@@ -155,7 +155,7 @@ def class_weight(remedy, n_pos, n_neg, labels):
 
 
 def _keys(label):
-    """Return a label and the number it spells, if any: files are read as text here, and as numbers elsewhere."""
+    """Return a label and the number it spells, if any: advise reads files as text, others read them as numbers."""
     try:
         return [label, float(label)]
     except (TypeError, ValueError):
@@ -311,7 +311,7 @@ class AveragedScores(OfTwoClasses):
 
 
 class ClassThresholds(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier with a score for each class, less a threshold for each: the largest difference is the answer.
+    """A classifier with a score for each class minus a threshold for each: the largest difference is the answer.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class ClassThresholds(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         return self
 
     def decision_function(self, X):
-        """Return the scores (n, T), less the thresholds."""
+        """Return the scores (n, T) minus the thresholds."""
         check_is_fitted(self)
         return self.estimator_.decision_function(X) - self.offsets_
 

@@ -86,7 +86,7 @@ class Setting(NamedTuple):
 
     @property
     def thresholds(self):
-        """The kinds of threshold between which the metric differs."""
+        """The thresholds that make a difference to the metric."""
         return ("trained",) if self.record.ranks else ("trained", "moved")
 
     @property
@@ -231,7 +231,7 @@ def _evaluated(moments, setting, d):
 
 
 def score(metrics, setting, threshold=0.0):
-    """Return the metric with the sign that makes more better, so that a cost is negative."""
+    """Return the metric with the sign by which higher is better, so that a cost is negative."""
     record = setting.record
     return record.sign * record.of_theory(metrics, setting.share, threshold)
 
@@ -364,7 +364,7 @@ def _slopes(law, setting, cut):
 
 
 class Wide(NamedTuple):
-    """What is known of the two classes."""
+    """Statistics of two classes with a width each along the weights."""
 
     spectrum: Spectrum  # of the pooled covariance, and the shift
     sample: Sample

@@ -16,8 +16,8 @@ from ._text import clean, explain, many_verdict, remedy, title
 
 VERSION = 1  # of the JSON: a later one may leave out or rename what an earlier one has, but not within a number
 STEPS = (1, 2, 5)  # round numbers of rows to add, in every decade
-LEAST, MOST = 0.15, 10.0  # of them, in units of the rows that are there
-MOST_COLUMNS = 2.0  # the same of columns
+LEAST, MOST = 0.15, 10.0  # smallest and largest of them, in units of today's rows
+MOST_COLUMNS = 2.0  # largest number of columns to add, in units of today's
 
 
 def choice(advice):
@@ -31,7 +31,7 @@ def solution(advice):
 
 
 def threshold(advice):
-    """Return the threshold of the recommended classifier, and what it gives."""
+    """Return the threshold of the recommended classifier, with its rates."""
     m, setting = solution(advice).metrics, advice.setting
     if advice.best[1] == "trained":
         return Threshold(0.0, float(m.tpr()), float(m.ppv(setting.share)), 0.0, 0.0, 0.0)
@@ -43,7 +43,7 @@ def threshold(advice):
 
 
 def _costs(setting):
-    """Return the costs that a metric is in disguise, or None."""
+    """Return the costs of both errors to which the metric is equivalent, or None."""
     if setting.record.priced:
         return setting.costs
     return (1.0 / setting.share, 1.0 / (1.0 - setting.share)) if setting.metric == "ba" else None
@@ -93,7 +93,7 @@ def curve_of_data(advice):
 def _values(advice, moments, sizes, widths=None):
     """Return the metric of the recommended remedy, where more is better, and the widths if it has any.
 
-    Columns of the same kind vary and separate as those that are there: with f times as many, the squared distance of
+    Columns of the same kind vary and separate as today's: with f times as many, the squared distance of
     the classes is f times as large, and the law of the eigenvalues is the same.
 
     Parameters
@@ -232,7 +232,7 @@ def _trained(level):
 
 
 def _whole(advice):
-    """Return what an advice on the whole classifier has beside the rest."""
+    """Return the entries of the JSON that only an advice on the whole classifier has."""
     setting, data = advice.setting, advice.data
     link, cut = advice.calibration, advice.threshold
     machine = {"loss": setting.loss, "kernel": setting.kernel, "gamma": setting.gamma, "C": advice.C}

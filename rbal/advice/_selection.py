@@ -52,7 +52,7 @@ RBF_SHORTFALL, RBF_SHORTFALL_SCARCE = 0.015, 0.04
 
 
 class Search(NamedTuple):
-    """What is left open."""
+    """What the user leaves open: C, the kernel, and the kind of moments."""
 
     C: str | tuple | None = None  # "best", candidates, or None where it is fixed
     kernel: str = "linear"  # or "rbf", or "best"
@@ -60,7 +60,7 @@ class Search(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """A kernel, and the classes as it sees them."""
+    """A kernel, with the statistics of the classes in its feature space."""
 
     kernel: str
     gamma: float | None
@@ -78,7 +78,7 @@ class Machine(NamedTuple):
         return setting._replace(kernel=self.kernel, gamma=self.gamma, D=self.sample.D)
 
     def moments(self, kind):
-        """Return the moments: one covariance, or with a width of each class, which takes some rows to be known."""
+        """Return the moments: with one covariance or, if there are enough rows for that, with a width of each class."""
         pooled, few = self.fitter.fit(), min(self.sample.n_pos, self.sample.n_neg) < FEWEST_OF_WIDTH
         return pooled if kind == "pooled" or (kind == "auto" and few) else Wide(pooled, self.sample)
 
@@ -101,7 +101,7 @@ class Selection(NamedTuple):
         return -np.inf if self.best is None else self.values.value[places(self.setting, self.values.value)[self.best]]
 
 
-# ---- the simplest of the good
+# ---- the simplest of good remedies
 
 
 def simplicity(strategy, threshold, balanced):
@@ -145,6 +145,11 @@ def grid(kernel, steps=STEPS):
     return [float(f"{step}e{k}") for k in range(low, high) for step in steps] + [10.0**high]
 
 
+def distance_from_1(C):
+    """Return a key that sorts values of C by their distance from 1, of two the smaller first: it trains faster."""
+    return round(abs(np.log(C)), 9), C
+
+
 def choose(moments, setting, C):
     """Choose a C for each remedy, from "best" or a tuple; return the setting with the choices, and all candidates."""
     first = grid(setting.kernel) if C == "best" else sorted(set(C))
@@ -157,8 +162,7 @@ def choose(moments, setting, C):
         heights = {c: _rank(rows[row]) for c, rows in predictions.items()}
         top = max(heights.values())
         close = [c for c in sorted(heights) if heights[c] >= top - C_TOLERANCE * setting.unit]
-        # of two that are as far from 1, the smaller: it trains faster
-        best = min(close, key=lambda c: (round(abs(np.log(c)), 9), c))
+        best = min(close, key=distance_from_1)
         chosen.append((row, Choice(best, predictions[best][row]["mixing"])))
     gamma = np.nan if setting.gamma is None else setting.gamma  # of one type, whatever the kernel
     candidates = pd.DataFrame(
@@ -169,7 +173,7 @@ def choose(moments, setting, C):
 
 
 def _rows_at(moments, setting, C):
-    """Return a dict from each of some C to a dict from (strategy, threshold) to the prediction."""
+    """Return the predictions at some values of C: a dict from C to a dict by (strategy, threshold)."""
     setting = setting._replace(chosen=(), grid=COARSE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", convergence_warning())  # at the ends of the grid, which are then not chosen
@@ -178,7 +182,7 @@ def _rows_at(moments, setting, C):
 
 
 def _rows_of(setting, at):
-    """Return a dict from (strategy, threshold) to the prediction, from the values of all designs at one C."""
+    """Return the predictions at one C, a dict by (strategy, threshold), from the values of all designs."""
     d, loose = designs(setting), ~bias_is_held(at.free, LOSSES[setting.loss].kinked)
     sign = setting.record.sign
     return {
@@ -189,7 +193,7 @@ def _rows_of(setting, at):
 
 
 def _rank(row):
-    """Return the height of a candidate, by which it is chosen: -inf where it failed, or cannot be trained to the end.
+    """Return the score by which a candidate is chosen: -inf if it failed, or if an optimiser does not reach it.
 
     A machine whose weights all but vanish is left where the optimiser stops, far from the one that is predicted. And
     where all but a few samples are within the margin of a hinge loss, these few alone hold the bias of classes that
@@ -199,7 +203,7 @@ def _rank(row):
 
 
 def _between(first, tops, finer):
-    """Return the values of a finer grid beside the best ones of the first, but not those of the first."""
+    """Return the values of a finer grid next to the best ones of the first grid, without those of the first."""
     new = set()
     for top in tops:
         j = first.index(top)
@@ -208,7 +212,7 @@ def _between(first, tops, finer):
     return sorted(new - set(first))
 
 
-# ---- the classes as machines see them: linear ones from all rows, RBF kernels from as many as fit
+# ---- machines: linear ones take the statistics of all rows, RBF kernels those of as many rows as fit
 
 
 def linear_machine(data):

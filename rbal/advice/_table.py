@@ -30,7 +30,7 @@ from ._columns import (
     some_names,
     still_counting,
     unnamed,
-)
+)  # fmt: skip
 from ._pipeline import coding
 from ._text_columns import ANYWHERE, written_numbers
 
@@ -49,7 +49,7 @@ FEWEST_MANY_ROWS = 50  # rows of each class that sampling down keeps, if there a
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which columns and labels of a table mean what."""
+    """How the columns and labels of a table are interpreted."""
 
     positive: object = None  # label of the positive class; by default the rarer one
     categorical: object = "auto"  # or columns to encode one-hot
@@ -61,8 +61,34 @@ class TableOptions:
 DEFAULTS = TableOptions()
 
 
+class ColumnKinds(NamedTuple):
+    """Names of the columns that hold numbers and levels, and whether numbers are scaled."""
+
+    numeric: list
+    categorical: list
+    standardize: bool
+
+    def as_text(self):
+        """Return the same with all names as text, which scikit-learn asks for."""
+        return self._replace(numeric=list(map(str, self.numeric)), categorical=list(map(str, self.categorical)))
+
+
+class CodedTable:
+    """What tables of two classes and of more have in common."""
+
+    @property
+    def columns(self):
+        """Names of all columns that were used."""
+        return [*self.numeric, *self.categorical]
+
+    @property
+    def kinds(self):
+        """The ColumnKinds of the kept rows."""
+        return ColumnKinds(self.numeric, self.categorical, self.standardize)
+
+
 @dataclass
-class Data:
+class Data(CodedTable):
     """A coded table: sizes, moments, a report of what was done to it, and some of its rows."""
 
     n_pos: int
@@ -83,19 +109,9 @@ class Data:
     notes: list = field(default_factory=list)  # sentences on what was recognised and left out
     source: object = None  # the file that it was read from, if it was
 
-    @property
-    def columns(self):
-        """Names of all columns that were used."""
-        return [*self.numeric, *self.categorical]
-
-    @property
-    def kinds(self):
-        """The ColumnKinds of the kept rows."""
-        return ColumnKinds(self.numeric, self.categorical, self.standardize)
-
 
 @dataclass
-class ManyData:
+class ManyData(CodedTable):
     """A coded table of T classes: sizes, rows as the classifier sees them, and a report of what was done to it."""
 
     classes: list  # of T labels, sorted
@@ -118,11 +134,6 @@ class ManyData:
     def D(self):
         """Number of features."""
         return self.X.shape[1]
-
-    @property
-    def columns(self):
-        """Names of all columns that were used."""
-        return [*self.numeric, *self.categorical]
 
 
 def from_arrays(X, y, options=DEFAULTS, *, coder=None):
@@ -470,18 +481,6 @@ def _too_many(labels):
 
 
 # ---- some of the rows of a table of two classes, as they came or as the classifier sees them
-
-
-class ColumnKinds(NamedTuple):
-    """Names of the columns that hold numbers and levels, and whether numbers are scaled."""
-
-    numeric: list
-    categorical: list
-    standardize: bool
-
-    def as_text(self):
-        """Return the same with all names as text, which scikit-learn asks for."""
-        return self._replace(numeric=list(map(str, self.numeric)), categorical=list(map(str, self.categorical)))
 
 
 def coded(rows, kinds):

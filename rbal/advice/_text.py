@@ -255,15 +255,17 @@ def _table_lines(advice):
 
 def verdict(advice):
     """Return two sentences: what to train, and what to expect of it against doing nothing."""
+    advised = f"Train {machine(advice, article=True)}. {doing(advice)}"
+    return advised, _expectation(advice, title(advice), nothing(advice))
+
+
+def _expectation(advice, metric, baseline):
+    """Return a sentence on the predicted metric, its interval or what contradicts it, and the baseline."""
     row = advice.table.loc[advice.best]
-    train = f"Train {machine(advice, article=True)}. {doing(advice)}"
     interval = f"{advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f}"
     if advice.agrees is False:
         interval = f"but cross-validation measures {row['measured']:.3f} ± {row['measured_error']:.3f}"
-    return (
-        train,
-        f"Expect {title(advice)} {row['predicted']:.3f} ({interval}); doing nothing gives {nothing(advice):.3f}.",
-    )
+    return f"Expect {metric} {row['predicted']:.3f} ({interval}); doing nothing gives {baseline:.3f}."
 
 
 def whole_text(advice, command=(), *, rates=(), bold=False):
@@ -283,13 +285,20 @@ def whole_text(advice, command=(), *, rates=(), bold=False):
     -------
     str
     """
-    parts = [fold(line) for line in verdict(advice)]
-    parts = [f"\x1b[1m{part}\x1b[0m" for part in parts] if bold else parts
-    parts += ["", *_short(advice), ""]
-    parts += [fold(line) for line in (*rates, *sentences(advice))]
-    parts += ["", *(f"  {clean(line)}" for line in code(advice, short=True).split("\n"))]
+    parts = [*_headlines(verdict(advice), bold), "", *_short(advice), ""]
+    parts += [*map(fold, (*rates, *sentences(advice))), "", *_code_lines(advice)]
     parts += ["", *map(fold, summary(advice))]
     return "\n".join([*parts, "", *map(clean, command)] if command else parts)
+
+
+def _headlines(lines, bold):
+    """Return the lines of the verdict as the terminal shows them."""
+    return [f"\x1b[1m{fold(line)}\x1b[0m" if bold else fold(line) for line in lines]
+
+
+def _code_lines(advice):
+    """Return the lines of the short code, indented."""
+    return [f"  {clean(line)}" for line in code(advice, short=True).split("\n")]
 
 
 def sentences(advice):
@@ -426,14 +435,7 @@ def many_machine(advice):
 
 def many_verdict(advice):
     """Return two sentences: what to train, and what to expect of it against doing nothing."""
-    row = advice.table.loc[advice.best]
-    interval = f"{advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f}"
-    if advice.agrees is False:
-        interval = f"but cross-validation measures {row['measured']:.3f} ± {row['measured_error']:.3f}"
-    return (
-        f"Train {many_machine(advice)}. {doing(advice)}",
-        f"Expect macro recall {row['predicted']:.3f} ({interval}); doing nothing gives {advice.nothing:.3f}.",
-    )
+    return f"Train {many_machine(advice)}. {doing(advice)}", _expectation(advice, "macro recall", advice.nothing)
 
 
 def class_sentences(advice):
@@ -457,11 +459,8 @@ def many_explain(advice):
 
 def many_text(advice, *, bold=False):
     """Return the text that the command prints: verdict, remedies, classes, code."""
-    parts = [fold(line) for line in many_verdict(advice)]
-    parts = [f"\x1b[1m{part}\x1b[0m" for part in parts] if bold else parts
-    parts += ["", *_many_table_lines(advice), "", *_class_lines(advice), ""]
-    parts += [fold(line) for line in class_sentences(advice)]
-    parts += ["", *(f"  {clean(line)}" for line in code(advice, short=True).split("\n")), ""]
+    parts = [*_headlines(many_verdict(advice), bold), "", *_many_table_lines(advice), "", *_class_lines(advice), ""]
+    parts += [*map(fold, class_sentences(advice)), "", *_code_lines(advice), ""]
     data = advice.data
     parts.append(fold(f"{data.sizes.sum():,} rows, {len(data.classes)} classes, {_columns_used(data)}"))
     return "\n".join(parts)

@@ -20,7 +20,7 @@ NODES = 16  # points of equal probability by which rates are smoothed
 
 
 def height(record, tpr, fpr, share):
-    """Return the metric at these rates, with the sign that makes more better."""
+    """Return the metric at these rates, with the sign by which higher is better."""
     return record.sign * record.of_rates(Rates.of(tpr, fpr), share)
 
 
