@@ -9,7 +9,8 @@ from ipywidgets import Button, Checkbox, Dropdown, FileUpload, FloatLogSlider, H
 from .. import saddle
 from .._support import look
 from .._support.validation import number, one_of
-from ..advice import Advice, _report, advise
+from ..advice import Advice, advise
+from ..advice import internal as _report
 from ..losses import LOSSES, trained
 from . import _table
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits

@@ -5,8 +5,7 @@ import pytest
 from sklearn.svm import SVC
 
 import rbal
-from rbal.advice._judgement import ends
-from rbal.advice._remedies import Setting, evaluate
+from rbal.advice.internal import Setting, ends, evaluate
 from rbal.moments._estimate import ARGUMENTS, Fitter, evenly, from_covariances, from_rows, resolvents
 
 FLAT = np.ones

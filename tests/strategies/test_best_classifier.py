@@ -113,11 +113,11 @@ def test_a_bias_that_nothing_holds_is_not_chosen():
 
 
 def test_the_guard_is_that_of_the_advice():
-    from rbal.advice import _choice, _widths
+    from rbal.advice import _prediction, _selection
     from rbal.strategies import _held
 
-    assert _choice.bias_is_held is _held.bias_is_held
-    assert _widths.free_share is _held.free_share
+    assert _selection.bias_is_held is _held.bias_is_held
+    assert _prediction.free_share is _held.free_share
     share = np.array([0.0, 0.049, 0.051, np.nan])
     assert _held.bias_is_held(share).tolist() == [False, False, True, False]
     assert _held.bias_is_held(share, kinked=False).all()

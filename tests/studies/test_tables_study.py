@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal import experiments
-from rbal.advice._judgement import model_error
+from rbal.advice.internal import model_error
 from rbal.metrics import evaluate
 from rbal_book import studies
 from rbal_book.studies import tables

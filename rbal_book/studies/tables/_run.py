@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from tqdm.auto import tqdm
 
 from rbal import experiments
-from rbal.advice import _judgement as judgement
+from rbal.advice import internal as judgement
 
 from .._stored import RESULTS, WORK, write
 from ._analysis import load, model_error

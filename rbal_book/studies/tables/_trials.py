@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from rbal.advice import _judgement as judgement
-from rbal.advice import _remedies, _table, advise
+from rbal.advice import advise
+from rbal.advice import internal as judgement
 from rbal.metrics import evaluate
 from rbal.moments.internal import Fitter
 from rbal.samplers import RandomMixSampler
@@ -132,11 +132,11 @@ def foreseen(rng, table, minority, repeat, fold):
 def widened(rng, table, minority, repeat, fold):
     """Return the intervals of rbal.advise on one fold, for several sizes of the theory's error."""
     (X, y), _ = fold_of(table, repeat, fold, minority)
-    data = _table.from_arrays(X, y)
-    setting = _remedies.Setting(data.n_pos, data.n_neg, data.D, C, "hinge", "ba", (1.0, 1.0))
+    data = judgement.from_arrays(X, y)
+    setting = judgement.Setting(data.n_pos, data.n_neg, data.D, C, "hinge", "ba", (1.0, 1.0))
     fitter = Fitter(data.sample)
     drawn, errors = judgement.draw(fitter, DRAWS, _dice(rng))
-    value = _remedies.evaluate(fitter.fit(), setting).value
+    value = judgement.evaluate(fitter.fit(), setting).value
     out = {label_of(*row): value[place] for row, place in PLACES.items()}
     for size in ERRORS:
         others = judgement.values(judgement.misjudged(drawn, size * errors), setting)

@@ -1,4 +1,8 @@
-"""Make the features of a classifier from coded columns: scaled, imputed, without indices, leaks and constants."""
+"""Column statistics of a table, class by class, and the features that follow from them.
+
+Sums are taken while blocks of rows arrive; at the end come scaling, imputing, and the columns that are no features:
+indices, leaks and constants.
+"""
 
 import itertools
 import re
@@ -9,12 +13,12 @@ from scipy import sparse
 
 from .._support.frames import TableError
 from .._support.validation import LARGEST
-from ._numbers import SEVERAL
-from ._sums import SMALLEST, padded
 
 UNNAMED = re.compile(r"(?:Unnamed: \d+(?:_level_\d+)?(?:\.\d+)?|__index_level_\d+__|)")
 EXACT = 2.0**53  # floats below this tell whole numbers apart
 LEAKING_ROWS = 5  # a column tells the label by accident if it has fewer rows than this for each of its levels
+SMALLEST = 1e-150  # of a column: its squares are numbers with all their digits
+SEVERAL = 10  # a column with no more different numbers than this may hold levels
 
 
 class ManyLabels(TableError):
@@ -27,23 +31,23 @@ def unnamed(names):
 
 
 def still_counting(counts, block):
-    """Show the next block to Countings, a dict by column, and return those of columns that may still be an index."""
+    """Add a block to the Countings, a dict by column; return those of columns that may still be an index."""
     names = [name for name, dtype in block.dtypes.items() if name in counts and dtype.kind in "iuf"]
     first = block[names].iloc[:8].to_numpy(float)  # a glance, since few of many columns are in order
     with np.errstate(invalid="ignore"):  # infinities are refused later, by the name of their column
         steps = np.diff(first, axis=0)
     in_order = (steps > 0.0).all(axis=0) | (steps < 0.0).all(axis=0) | (np.abs(first) >= EXACT).any(axis=0)
     out_of_order = {name for name, kept in zip(names, in_order, strict=True) if not kept}
-    for name, seen in counts.items():
+    for name, counting in counts.items():
         if name in out_of_order:
-            seen.strictly = False
+            counting.strictly = False
         else:
-            seen.add(block[name])
-    return {name: seen for name, seen in counts.items() if seen.nameless or seen.strictly}
+            counting.add(block[name])
+    return {name: counting for name, counting in counts.items() if counting.nameless or counting.strictly}
 
 
 class Counting:
-    """Finds out, block after block, whether a column counts the rows, or is a saved index without a name."""
+    """Whether a column counts the rows, or is a saved index without a name; it is read block by block."""
 
     def __init__(self, nameless=False):
         self.nameless, self.is_float = nameless, False
@@ -51,7 +55,7 @@ class Counting:
         self.strictly = True
 
     def add(self, column):
-        """Look at the next block of the column."""
+        """Add the next block of the column."""
         if not self.strictly:
             return
         values = self._whole(column)
@@ -96,39 +100,39 @@ class Counting:
         return None
 
 
-class Ends:
+class Extremes:
     """Lowest and highest value of each column of numbers, how often it occurs, and the value next to it."""
 
     def __init__(self):
-        self.places = {}
-        self.found = np.zeros((2, 3, 0))  # of the values and of minus the values: lowest, how often, the next
+        self.positions = {}
+        self.extremes = np.zeros((2, 3, 0))  # of the values and of minus the values: lowest, how often, the next
 
     def add(self, names, values):
-        """Look at the next block (n, L) of columns with these names."""
-        at = np.array([self.places.setdefault(name, len(self.places)) for name in names])
-        new = np.empty((2, 3, len(self.places) - self.found.shape[2]))
+        """Add the next block (n, L) of columns with these names."""
+        at = np.array([self.positions.setdefault(name, len(self.positions)) for name in names])
+        new = np.empty((2, 3, len(self.positions) - self.extremes.shape[2]))
         new[:] = np.array([np.inf, 0.0, np.inf])[:, None]
-        self.found = np.concatenate([self.found, new], axis=2)
+        self.extremes = np.concatenate([self.extremes, new], axis=2)
         for side, signed in enumerate((values, -values)):
-            low, count, after = self.found[side][:, at]
+            low, count, after = self.extremes[side][:, at]
             lowest = np.fmin.reduce(signed, axis=0, initial=np.inf)
-            here = signed == lowest
-            beyond = np.fmin.reduce(np.where(here, np.inf, signed), axis=0, initial=np.inf)
-            beyond = np.minimum(np.where(lowest > low, lowest, beyond), np.where(lowest < low, low, after))
-            count = count * (low <= lowest) + here.sum(axis=0) * (lowest <= low)
-            self.found[side][:, at] = np.minimum(low, lowest), count, beyond
+            is_lowest = signed == lowest
+            following = np.fmin.reduce(np.where(is_lowest, np.inf, signed), axis=0, initial=np.inf)
+            following = np.minimum(np.where(lowest > low, lowest, following), np.where(lowest < low, low, after))
+            count = count * (low <= lowest) + is_lowest.sum(axis=0) * (lowest <= low)
+            self.extremes[side][:, at] = np.minimum(low, lowest), count, following
 
     def vanishing(self, name, least):
         """Return why a column that varies is too small if no value is as large as ``least``, or else None."""
-        low, high = self.found[:, 0, self.places[name]] * [1.0, -1.0]
+        low, high = self.extremes[:, 0, self.positions[name]] * [1.0, -1.0]
         size = max(abs(low), abs(high))
         return f"no larger than {size:.3g}, too small to be squared" if low < high and size < least else None
 
     def codes(self):
         """Yield column, value and count of values that repeat far from all others, as codes for missing values do."""
-        names = list(self.places)
-        for side, (low, count, after) in enumerate(self.found):
-            top, of_top, below = self.found[1 - side]
+        names = list(self.positions)
+        for side, (low, count, after) in enumerate(self.extremes):
+            top, of_top, below = self.extremes[1 - side]
             value = -low if side else low
             with np.errstate(invalid="ignore"):
                 gap, width = after - low, -np.where(of_top > 1, below, top) - after
@@ -144,22 +148,22 @@ class Ends:
 def features(coder):
     """Return the sparse matrix (K, D) from coded columns to features, and the numeric and categorical columns used."""
     _leave_out_indices(coder)
-    coder.notes += [*of_labels(coder.classes), *_of_codes(coder)]
+    coder.notes += [*label_notes(coder.classes), *_code_notes(coder)]
     K, n = len(coder.keys), coder.n
     totals = {label: padded(sums.total, K) for label, sums in coder.classes.items()}
     squares = {label: _squares(sums, K) for label, sums in coder.classes.items()}
     total, square = sum(totals.values()), sum(squares.values())
     sizes = {label: sums.n for label, sums in coder.classes.items()}
-    rows, columns, entries, kinds = [], [], [], []
+    rows, columns, entries, used = [], [], [], []
     D = 0
     for name in coder.names:
-        if coder.kind[name] == "number":
+        if coder.column_type[name] == "number":
             place, gap = coder.keys["value", name], coder.keys.get(("missing", name))
-            seen = n - (total[gap] if gap is not None else 0.0)
-            mean = total[place] / seen
+            n_known = n - (total[gap] if gap is not None else 0.0)
+            mean = total[place] / n_known
             # v + mean·missing: its square sums to Σv² + mean²·(number missing), as v = 0 there
-            variance = (square[place] + mean**2 * (n - seen)) / n - mean**2
-            small = coder.ends.vanishing(name, SMALLEST if coder.standardize else 1.0 / LARGEST)
+            variance = (square[place] + mean**2 * (n - n_known)) / n - mean**2
+            small = coder.extremes.vanishing(name, SMALLEST if coder.standardize else 1.0 / LARGEST)
             if small or variance <= 1e-14 * max(square[place] / n, 1e-300) or variance <= 1e-24:
                 coder.dropped[name] = small or "constant"
                 continue
@@ -170,9 +174,9 @@ def features(coder):
             rows.append(place), columns.append(D), entries.append(scale)
             if gap is not None:
                 rows.append(gap), columns.append(D), entries.append(scale * mean)
-            kinds.append((name, "number"))
+            used.append((name, "number"))
             D += 1
-        elif coder.kind[name] == "category":
+        elif coder.column_type[name] == "category":
             places = list(coder.levels[name].values())
             if len(places) < 2:
                 coder.dropped[name] = "constant"
@@ -187,43 +191,43 @@ def features(coder):
                 if place == mode and gap is not None:
                     rows.append(gap), columns.append(D), entries.append(1.0)
                 D += 1
-            kinds.append((name, "category"))
-        elif coder.kind[name] == "unknown":
+            used.append((name, "category"))
+        elif coder.column_type[name] == "unknown":
             coder.dropped[name] = "empty"
     if D == 0:
         reasons = "; ".join(f"{name!r} is {why}" for name, why in list(coder.dropped.items())[:3])
         raise TableError(f"no column varies ({reasons or 'there are none'}): nothing to learn from")
     for name in coder.dropped:
         coder.imputed.pop(name, None)
-    numeric = [name for name, kind in kinds if kind == "number"]
-    categorical = [name for name, kind in kinds if kind == "category"]
+    numeric = [name for name, column_type in used if column_type == "number"]
+    categorical = [name for name, column_type in used if column_type == "category"]
     return sparse.csr_array((entries, (rows, columns)), shape=(K, D)), numeric, categorical
 
 
 def _leave_out_indices(coder):
-    for name, seen in coder.counts.items():
-        if seen.why is None or coder.kind[name] == "dropped":
+    for name, counting in coder.counts.items():
+        if counting.why is None or coder.column_type[name] == "dropped":
             continue
-        coder.kind[name], coder.dropped[name] = "dropped", seen.why
-        coder.notes.append(f"Column {name!r} is left out as {seen.why}. If it is a feature, keep it (--keep).")
+        coder.column_type[name], coder.dropped[name] = "dropped", counting.why
+        coder.notes.append(f"Column {name!r} is left out as {counting.why}. If it is a feature, keep it (--keep).")
 
 
-def of_labels(labels):
+def label_notes(labels):
     """Return a sentence on labels that differ only in case or blanks, if there are some."""
     groups = {}
     for label in labels:
         if isinstance(label, str):
             groups.setdefault(" ".join(label.split()).casefold(), []).append(label)
     shown = "; ".join(" and ".join(map(repr, group)) for group in groups.values() if len(group) > 1)
-    said = f"Labels that differ only in case or blanks are taken as classes apart: {shown}."
-    return [f"{said} Write them alike if they are one."] if shown else []
+    sentence = f"Labels that differ only in case or blanks are taken as classes apart: {shown}."
+    return [f"{sentence} Write them alike if they are one."] if shown else []
 
 
-def _of_codes(coder):
+def _code_notes(coder):
     """Return a sentence on values that may stand for missing ones, if there are some."""
     words = {}
-    for name, value, count in coder.ends.codes():
-        if coder.kind[name] != "number":
+    for name, value, count in coder.extremes.codes():
+        if coder.column_type[name] != "number":
             continue
         kept = np.concatenate([block[name].to_numpy(float, na_value=np.nan) for block, _ in coder.kept.values()])
         values, counts = np.unique(kept[~np.isnan(kept) & (kept != value)], return_counts=True)
@@ -235,15 +239,6 @@ def _of_codes(coder):
         return []
     return [f"Far from the other values of the column: {in_columns(words)}. If that stands for a missing value, leave "
             f"these cells empty, or read it as missing (--na {' '.join(words)})."]  # fmt: skip
-
-
-def in_columns(words):
-    """Return words, each with the columns and how often it occurs there, from a dict of lists of both."""
-    return ", ".join(
-        f"{word} ({', '.join(f'{count:,} in {name!r}' for name, count in where[:5])}"
-        + (f" and {len(where) - 5} more columns)" if len(where) > 5 else ")")
-        for word, where in list(words.items())[:5]
-    )
 
 
 def _leave_out_leak(coder, name):
@@ -261,11 +256,11 @@ def _number_leaks(place, gap, totals, squares, sizes, variance):
     """Return whether each class has a single value of its own."""
     means = []
     for label, n in sizes.items():
-        seen = n - (totals[label][gap] if gap is not None else 0.0)
-        if seen < 2:
+        n_known = n - (totals[label][gap] if gap is not None else 0.0)
+        if n_known < 2:
             return False
-        mean = totals[label][place] / seen
-        if squares[label][place] / seen - mean**2 > 1e-10 * variance:
+        mean = totals[label][place] / n_known
+        if squares[label][place] / n_known - mean**2 > 1e-10 * variance:
             return False
         means.append(mean)
     return np.diff(np.sort(means)).min() > 1e-6 * np.sqrt(variance)
@@ -273,8 +268,8 @@ def _number_leaks(place, gap, totals, squares, sizes, variance):
 
 def _levels_leak(places, totals, n):
     """Return whether each level belongs to one class alone, with so many rows that it is no accident."""
-    seen = sum(counts[places] > 0.0 for counts in totals.values())  # in how many classes
-    return len(places) * LEAKING_ROWS <= n and bool((seen <= 1).all())
+    n_classes = sum(counts[places] > 0.0 for counts in totals.values())  # that have each level
+    return len(places) * LEAKING_ROWS <= n and bool((n_classes <= 1).all())
 
 
 def _squares(sums, K):
@@ -284,3 +279,88 @@ def _squares(sums, K):
     if sums.products is not None:
         square[: len(sums.products)] += np.diag(sums.products)
     return square
+
+
+# ---- sums of rows and of their products
+
+
+class Sums:
+    """Rows of one class: kept while they are few, and then only their number, sum and products."""
+
+    def __init__(self):
+        self.n, self.blocks, self.total, self.products = 0, [], np.zeros(0), None
+
+    def add(self, block):
+        self.n += len(block)
+        self.blocks.append(block)
+        self.total = padded(self.total, block.shape[1])
+        self.total += block.sum(axis=0)
+
+    def summed(self, K):
+        """Replace the blocks that are kept by their products (K, K)."""
+        if self.products is None:
+            self.products = np.zeros((K, K))
+        self.products = padded(self.products, K)
+        for block in self.blocks:
+            k = block.shape[1]
+            self.products[:k, :k] += block.T @ block
+        self.blocks = []
+
+    def rows(self, K):
+        return np.concatenate([padded(block.T, K, rows_only=True).T for block in self.blocks])
+
+
+def padded(array, K, rows_only=False):
+    """Pad the first axis (or all axes) of an array to length K with zeros, for columns that came later."""
+    extra = K - array.shape[0]
+    if extra <= 0:
+        return array
+    return np.pad(array, [(0, extra)] + [(0, 0 if rows_only else extra)] * (array.ndim - 1))
+
+
+def class_moments(sums, T):
+    """Return the difference of the means (D,) and both covariances (D, D) of the features that T (K, D) makes."""
+    means, covariances = [], []
+    for s in sums:
+        s.summed(T.shape[0])
+        mean = padded(s.total, T.shape[0]) / s.n
+        products = padded(s.products, T.shape[0])
+        cov = (T.T @ (T.T @ (products / s.n - np.outer(mean, mean))).T) * (s.n / (s.n - 1))
+        means.append(T.T @ mean)
+        covariances.append(0.5 * (cov + cov.T))
+        s.products = None
+    return means[0] - means[1], *covariances
+
+
+def means_and_widths(values):
+    """Return mean and standard deviation of columns (n, L), as (L, 2): they bring numbers of any size to order 1."""
+    present = ~np.isnan(values)
+    n = np.maximum(present.sum(axis=0), 1)
+    size = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)  # so that no square overflows
+    size[size < SMALLEST] = 1.0
+    scaled = np.where(present, values / size, 0.0)
+    mean = scaled.sum(axis=0) / n
+    width = np.sqrt((np.where(present, scaled - mean, 0.0) ** 2).sum(axis=0) / n)
+    return np.stack([size * mean, size * np.where(width > 1e-12 * np.abs(mean) + SMALLEST, width, 1.0)], axis=1)
+
+
+# ---- names in messages
+
+
+def plain_label(label):
+    """Return a label as a Python type, for messages and reports."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def some_names(names):
+    shown = ", ".join(repr(plain_label(name)) for name in names[:5])
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def in_columns(words):
+    """Return words, each with the columns and how often it occurs there, from a dict of lists of both."""
+    return ", ".join(
+        f"{word} ({', '.join(f'{count:,} in {name!r}' for name, count in where[:5])}"
+        + (f" and {len(where) - 5} more columns)" if len(where) > 5 else ")")
+        for word, where in list(words.items())[:5]
+    )
