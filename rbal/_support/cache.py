@@ -171,16 +171,11 @@ class Named(IndexDataCacheFile):
 
     def _load_index(self):
         file = io.BytesIO(self._read(self._index_path) or pickle.dumps(None))
-        if pickle.load(file) != self._version:  # what follows may be of classes that this version does not have
-            return {}
-        try:
-            stamp, overloads = pickle.load(file)
-        except (AttributeError, ImportError):  # records in a signature have another name now, so the sources differ
-            return {}
-        return overloads if stamp == self._source_stamp else {}
+        # Signatures of another version of numba, or of other sources, may be of classes that no longer exist.
+        return pickle.load(file) if pickle.load(file) == (self._version, self._source_stamp) else {}
 
     def _save_index(self, overloads):
-        self._write(self._index_path, pickle.dumps(self._version) + self._dump((self._source_stamp, overloads)))
+        self._write(self._index_path, pickle.dumps((self._version, self._source_stamp)) + self._dump(overloads))
 
     def _write(self, path, content):
         with self._open_for_write(path) as file:

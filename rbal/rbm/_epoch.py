@@ -35,11 +35,7 @@ from ._kernels import (
 from ._layers import streams
 
 MEMORY = np.float32(0.95)  # of the running mean of the hidden units, from batch to batch
-BIAS, MEAN, CHANGE = range(
-    3
-)  # rows of what each half knows of the hidden units, (3, M): c, means in the data, gradient
-DATA, MODEL = range(2)  # rows of means of z
-APART = 16  # entries between two counters, so that they are on different cache lines
+STRIDE = 16  # entries between two counters, so that they are on different cache lines
 
 
 class Parameters(NamedTuple):
@@ -71,30 +67,34 @@ class Batches(NamedTuple):
     edges: np.ndarray  # (batches + 1,)
 
 
-class Both(NamedTuple):
-    """What both halves read. Each writes its part before both meet, and changes it only after."""
+class Shared(NamedTuple):
+    """Arrays that both halves read. Each writes its part before both meet, and changes it only after."""
 
     chains: np.ndarray  # (n_chains, M) hidden units
     given: np.ndarray  # (2, rows, M) inputs of the hidden units from each half
     z: np.ndarray  # (rows, M) means of the hidden units, each row times its share
-    means: np.ndarray  # (2, 2, M) two terms each of the mean of z in the data, and in the chains with a minus
-    back: np.ndarray  # (2, M) what the change of each half of the weights takes off the biases
-    made: np.ndarray  # (2 APART,) steps that each half has made, entries 0 and APART
+    data_mean: np.ndarray  # (2, M) terms, one from each half, of the mean of z in the data
+    model_mean: np.ndarray  # (2, M) likewise of minus the mean of z in the chains
+    back: np.ndarray  # (2, M) decrease of the biases due to the change of each half of the weights
+    steps: np.ndarray  # (2 STRIDE,) steps that each half has made, entries 0 and STRIDE
 
 
 class Half(NamedTuple):
-    """Half of the visible units, D of them and their features, and what one thread knows."""
+    """Half of the visible units, with D features, and the arrays of one thread."""
 
     h: int  # 0 or 1
     first: int  # of the visible units
     W: np.ndarray  # (D, M) weights, a part of all
     b: np.ndarray  # (D,)
     mean: np.ndarray  # (D,)
-    hidden: np.ndarray  # (3, M) rows BIAS, MEAN, CHANGE: the same in both halves, so that neither waits for the other
+    # of the hidden units, the same in both halves, so that neither waits for the other
+    c: np.ndarray  # (M,)
+    hidden_mean: np.ndarray  # (M,) in the data
+    gradient: np.ndarray  # (M,)
     share: np.ndarray  # (rows,) of each row in the gradient
     v: np.ndarray  # (n_chains, D) visible features of the chains
     bits: np.ndarray  # (4 ⌈rows/4⌉, 4 ⌈D/4⌉) features of all rows, 0 and 1
-    # arrays that are written to again and again: new ones would cost more than what is written
+    # arrays that are used again and again: allocating new ones would take longer than filling them
     streams: np.ndarray  # (4, LANES) state of the generator of random bits
     words: np.ndarray  # random bits
     index: np.ndarray  # (rows, ⌈D/4⌉ + 1) entries of a table for each row
@@ -107,28 +107,28 @@ class Half(NamedTuple):
 
 
 def halves(p, n_batch, rng):
-    """Return both halves and what they share, for batches of up to ``n_batch`` samples; the generator seeds them."""
+    """Return both halves and their shared arrays, for batches of up to ``n_batch`` samples; ``rng`` seeds their draws."""
     width, M = p.W.shape
     n, each = len(p.chains), 1 if p.n_states == 2 else p.n_states
     rows, f32 = n + n_batch, np.float32
     share = np.concatenate([np.full(n, -1.0 / n, f32), np.full(n_batch, np.nan, f32)])
-    fours, hidden, bits = -(-rows // 4), np.stack([p.c, p.hidden_mean, p.c]), streams(rng, 2)
+    fours, bits = -(-rows // 4), streams(rng, 2)
 
     def one(h):
         lo, hi = half(h, width // each)
         D = each * (hi - lo)
         own, groups = slice(each * lo, each * hi), -(-D // 4)
         return Half(
-            h, lo, p.W[own], p.b[own], p.mean[own], hidden.copy(), share.copy(),
+            h, lo, p.W[own], p.b[own], p.mean[own], p.c.copy(), p.hidden_mean.copy(), p.c.copy(), share.copy(),
             np.empty((n, D), f32), np.zeros((4 * fours, 4 * groups), np.uint8), bits[h],
             np.empty(n * max(hi - lo, M) + 1 + LANES, np.uint32), np.empty((rows, groups + 1), np.int32),
             np.empty((D, fours + 1), np.int32), np.empty(max(rows, D), np.int64), np.empty((fours, D), np.uint8),
             np.empty((16 * max(groups, fours), M), f32), np.empty((D, M), f32), np.empty(D, f32),
         )  # fmt: skip
 
-    shapes = (2, rows, M), (rows, M), (2, 2, M), (2, M)
-    both = Both(p.chains, *(np.zeros(shape, f32) for shape in shapes), np.zeros(2 * APART, np.int64))
-    return [one(0), one(1)], both
+    shapes = (2, rows, M), (rows, M), (2, M), (2, M), (2, M)
+    shared = Shared(p.chains, *(np.zeros(shape, f32) for shape in shapes), np.zeros(2 * STRIDE, np.int64))
+    return [one(0), one(1)], shared
 
 
 def half(h, n):
@@ -140,11 +140,11 @@ half_of = jit(half)
 
 
 @jit
-def draw_visible(own, both, Q):
+def draw_visible(own, shared, Q):
     """Draw the visible units of the chains."""
     n, D = own.v.shape
     if D > 0:
-        np.dot(both.chains, own.W.T, own.v)
+        np.dot(shared.chains, own.W.T, own.v)
     if Q is None:
         bernoulli_sample(own.v, own.b, ONE, random_bits(own.streams, n * D, own.words).reshape((n, D)))
     else:
@@ -173,107 +173,108 @@ def encode(own, Q, states, order, start, stop):
 
 
 @jit
-def to_hidden(own, both, rows):
-    """Compute what the visible units of the first rows give to the hidden ones."""
+def to_hidden(own, shared, rows):
+    """Compute the inputs of the hidden units from the visible units of the first rows."""
     list_subsets(own.bits[:rows], own.index, own.count)
     tabulate(own.W, own.table)
-    sum_listed(own.index, own.count, own.table, both.given[own.h, :rows])
+    sum_listed(own.index, own.count, own.table, shared.given[own.h, :rows])
 
 
 @jit
-def draw_hidden(own, both, gaussian):
+def draw_hidden(own, shared, gaussian):
     """Draw the hidden units of half of the chains."""
-    lo, hi = half_of(own.h, both.chains.shape[0])
-    z = both.chains[lo:hi]
+    lo, hi = half_of(own.h, shared.chains.shape[0])
+    z = shared.chains[lo:hi]
     for k in range(z.shape[0]):
         for j in range(z.shape[1]):
-            z[k, j] = both.given[0, lo + k, j] + both.given[1, lo + k, j]
+            z[k, j] = shared.given[0, lo + k, j] + shared.given[1, lo + k, j]
     words = random_bits(own.streams, z.size + 1, own.words)  # one more: normal deviates come in pairs
     if gaussian is not None:
-        normal_sample(z, own.hidden[BIAS], words)
+        normal_sample(z, own.c, words)
     else:
-        bernoulli_sample(z, own.hidden[BIAS], ONE, words[: z.size].reshape(z.shape))
+        bernoulli_sample(z, own.c, ONE, words[: z.size].reshape(z.shape))
 
 
 @jit
-def compare(own, both, gaussian, rows):
-    """Compute the means of the hidden units in half of the chains and half of the samples."""
-    n = both.chains.shape[0]
-    for which in range(2):
-        lo, hi = half_of(own.h, n if which == MODEL else rows - n)
-        if which == DATA:
+def compare(own, shared, gaussian, rows):
+    """Compute the means of the hidden units in half of the samples and half of the chains."""
+    n = shared.chains.shape[0]
+    for in_data in (True, False):
+        lo, hi = half_of(own.h, rows - n if in_data else n)
+        if in_data:
             lo, hi = lo + n, hi + n
-        z, share, total = both.z[lo:hi], own.share[lo:hi], both.means[which, own.h]
-        hidden_means(both.given[:, lo:hi], own.hidden[BIAS], gaussian is not None, share, z, total)
+        total = shared.data_mean[own.h] if in_data else shared.model_mean[own.h]
+        hidden_means(shared.given[:, lo:hi], own.c, gaussian is not None, own.share[lo:hi], shared.z[lo:hi], total)
 
 
 @jit
-def climb(own, both, rows, pace):
+def climb(own, shared, rows, pace):
     """Step up the likelihood with half of the weights, given the means of the hidden units of both halves."""
-    mean, change = own.hidden[MEAN], own.hidden[CHANGE]
+    mean, gradient, data_mean, model_mean = own.hidden_mean, own.gradient, shared.data_mean, shared.model_mean
     for j in range(mean.shape[0]):
-        data = both.means[DATA, 0, j] + both.means[DATA, 1, j]
-        change[j] = data + both.means[MODEL, 0, j] + both.means[MODEL, 1, j]
+        data = data_mean[0, j] + data_mean[1, j]
+        gradient[j] = data + model_mean[0, j] + model_mean[1, j]
         mean[j] = MEMORY * mean[j] + (ONE - MEMORY) * data
     list_columns(own.bits, own.subsets[: (rows + 3) // 4], own.columns, own.count)
-    tabulate(both.z[:rows], own.table)
+    tabulate(shared.z[:rows], own.table)
     sum_listed(own.columns, own.count, own.table, own.dvz)
     weighted_sum(own.bits, own.share[:rows], own.dv)
-    visible, hidden = (own.b, own.mean, own.dv), (mean, change, both.back[own.h])
+    visible, hidden = (own.b, own.mean, own.dv), (mean, gradient, shared.back[own.h])
     kernels.climb(own.W, own.dvz, visible, hidden, pace.rate, np.float32(2.0 * pace.l2))
 
 
 @jit
-def settle(own, both, pace):
-    """Step with the biases too, when both halves of the weights have done so."""
-    for j in range(own.hidden.shape[1]):
-        own.hidden[BIAS, j] += pace.rate * (own.hidden[CHANGE, j] - both.back[0, j] - both.back[1, j])
+def settle(own, shared, pace):
+    """Step with the biases too, after both halves of the weights."""
+    c, gradient, back = own.c, own.gradient, shared.back
+    for j in range(c.shape[0]):
+        c[j] += pace.rate * (gradient[j] - back[0, j] - back[1, j])
 
 
 @jit
-def advance(own, both, Q, gaussian, batches, pace, stop):
+def advance(own, shared, Q, gaussian, batches, pace, stop):
     """Make steps of half of the work, up to that number, and return how many are made; the other half makes its own.
 
-    Visible and hidden units take turns. A step with the weights needs no waiting: the next visible units depend on no
-    others than one's own. Q is the number of states of visible units, None where they are binary; ``gaussian`` is None
-    where hidden units are binary. What is not None has a type of its own, so that only what is asked for is compiled.
+    Visible and hidden units take turns. A step with the weights needs no waiting: the next visible units depend on the
+    weights of their own half only. Q is the number of states of visible units, None where they are binary; ``gaussian``
+    is None where hidden units are binary. None has a type of its own, so that only the branches in use are compiled.
     """
     states, order, edges = batches
-    n, per_batch = both.chains.shape[0], 2 * pace.n_gibbs
-    made = look(both.made, own.h * APART)
-    while made < stop and wait(both.made, (1 - own.h) * APART, made):
+    n, per_batch = shared.chains.shape[0], 2 * pace.n_gibbs
+    made = look(shared.steps, own.h * STRIDE)
+    while made < stop and wait(shared.steps, (1 - own.h) * STRIDE, made):
         k, part = made // per_batch, made % per_batch
-        learned = n + edges[k] - edges[k - 1] if k > 0 else 0  # rows of the batch before
+        rows_before = n + edges[k] - edges[k - 1] if k > 0 else 0  # of the batch before
         if part == 0 and k > 0:
-            climb(own, both, learned, pace)
+            climb(own, shared, rows_before, pace)
         if part == 1 and k > 0:
-            settle(own, both, pace)
+            settle(own, shared, pace)
         if k < edges.shape[0] - 1:
             rows = n + edges[k + 1] - edges[k] if part >= per_batch - 2 else n
             if part % 2 == 0:
-                draw_visible(own, both, Q)
+                draw_visible(own, shared, Q)
                 if rows > n:
                     encode(own, Q, states, order, edges[k], edges[k + 1])
-                to_hidden(own, both, rows)
+                to_hidden(own, shared, rows)
             else:
-                draw_hidden(own, both, gaussian)
+                draw_hidden(own, shared, gaussian)
                 if rows > n:
-                    compare(own, both, gaussian, rows)
+                    compare(own, shared, gaussian, rows)
         made += 1
-        tell(both.made, own.h * APART, made)
+        tell(shared.steps, own.h * STRIDE, made)
     return made
 
 
-def train(p, parts, both, batches, pace):
-    """Learn from some batches: the parameters change, and what both parts know."""
-    both.made[...] = 0
+def train(p, parts, shared, batches, pace):
+    """Learn from some batches: the parameters change in place, and both halves with them."""
+    shared.steps[...] = 0
     steps = 2 * pace.n_gibbs * (len(batches.edges) - 1) + 2
     kind = None if p.n_states == 2 else p.n_states, True if p.gaussian else None
-    in_step(lambda h, stop: advance(parts[h], both, *kind, batches, pace, stop), steps)
-    p.c[...], p.hidden_mean[...] = parts[0].hidden[BIAS], parts[0].hidden[MEAN]
+    in_step(lambda h, stop: advance(parts[h], shared, *kind, batches, pace, stop), steps)
+    p.c[...], p.hidden_mean[...] = parts[0].c, parts[0].hidden_mean
 
 
-# ---- how well it goes
+# ---- measures of the training
 
 
 class ByState(NamedTuple):

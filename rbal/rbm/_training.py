@@ -55,8 +55,8 @@ def epoch(training, states, batch_size, n_gibbs, rate, l2):
     n = len(states)
     n_batches = max(1, round(n / batch_size))
     edges = np.arange(n_batches + 1) * n // n_batches
-    parts, both = halves(p, -(-n // n_batches), t.rng)
-    train(p, parts, both, Batches(states, t.rng.permutation(n), edges), pace)
+    parts, shared = halves(p, -(-n // n_batches), t.rng)
+    train(p, parts, shared, Batches(states, t.rng.permutation(n), edges), pace)
     t.visible_chains = np.concatenate([part.v for part in parts], axis=1)
     finite = all(np.isfinite(parameters).all() for parameters in (p.W, p.b, p.c))
     if not (finite and np.abs(p.W).max() < LARGEST):

@@ -251,11 +251,11 @@ def test_training_against_its_twin(kind):
     training = _training.start(data, visible, hidden, 16, rng)
     training.machine = machine
     given = _training._parameters(training)
-    (parts, both), order, edges = halves(given, 9, rng), rng.permutation(25), np.array([0, 8, 16, 25])
+    (parts, shared), order, edges = halves(given, 9, rng), rng.permutation(25), np.array([0, 8, 16, 25])
     batches = [visible.encode(data[order[lo:hi]]) for lo, hi in itertools.pairwise(edges)]
     seeds = np.stack([part.streams for part in parts])
     expected = naive.contrastive_divergence(given, batches, 2, 0.3, 0.02, seeds)
-    train(given, parts, both, Batches(data, order, edges), Pace(2, np.float32(0.3), 0.02))
+    train(given, parts, shared, Batches(data, order, edges), Pace(2, np.float32(0.3), 0.02))
     found = given.W, given.b, given.c, given.hidden_mean, given.chains
     for ours, twin in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, twin, atol=2e-5)
@@ -336,19 +336,19 @@ def test_update_climbs_the_exact_likelihood(kind, l2):
     z_data = hidden.mean(before.to_hidden(visible.encode(data))).mean(axis=0)
     training.hidden_mean -= (z_data - training.hidden_mean).astype(np.float32) / 19  # what the running mean undoes
     given = _training._parameters(training)
-    (parts, both), pace, rows = halves(given, len(data), rng), Pace(1, np.float32(1.0), l2), len(features)
+    (parts, shared), pace, rows = halves(given, len(data), rng), Pace(1, np.float32(1.0), l2), len(features)
     gaussian, middle = True if hidden.gaussian else None, len(parts[0].b)
     for part, own in zip(parts, (features[:, :middle], features[:, middle:]), strict=True):
         part.bits[:rows, : own.shape[1]] = own
         part.share[...] = np.concatenate([-p, np.full(12, 1 / 12)])
-        _epoch.to_hidden(part, both, rows)
+        _epoch.to_hidden(part, shared, rows)
     for part in parts:
-        _epoch.compare(part, both, gaussian, rows)
+        _epoch.compare(part, shared, gaussian, rows)
     for part in parts:
-        _epoch.climb(part, both, rows, pace)
-    _epoch.settle(parts[0], both, pace)
-    training.machine.c[...] = parts[0].hidden[_epoch.BIAS]
-    np.testing.assert_allclose(parts[0].hidden[_epoch.MEAN], nu, atol=1e-6)
+        _epoch.climb(part, shared, rows, pace)
+    _epoch.settle(parts[0], shared, pace)
+    training.machine.c[...] = parts[0].c
+    np.testing.assert_allclose(parts[0].hidden_mean, nu, atol=1e-6)
     W, b, c = (after - old for after, old in zip(training.machine[2:], before[2:], strict=True))
     new = training.machine
     step = np.concatenate([W.ravel(), b + new.W @ nu - before.W @ nu, c + mu @ new.W - mu @ before.W])
@@ -614,15 +614,15 @@ def test_persistent_chains_are_stationary(kind):
     features = visible.encode(v[rng.choice(len(v), 40_000, p=p)], np.float32)
     training.hidden_chains = hidden.sample(features @ machine.W, machine.c, hidden.draw(40_000, rng))
     given = _training._parameters(training)
-    parts, both = halves(given, 1, rng)
-    train(given, parts, both, Batches(v[-1:], np.zeros(2, int), np.arange(3)), Pace(2, np.float32(0.0), 0.0))
+    parts, shared = halves(given, 1, rng)
+    train(given, parts, shared, Batches(v[-1:], np.zeros(2, int), np.arange(3)), Pace(2, np.float32(0.0), 0.0))
     chains = np.concatenate([part.v for part in parts], axis=1)
     assert chi_square(np.bincount(index_of(visible.decode(chains), visible.n_states), minlength=len(v)), p) > 1e-3
     every = visible.encode(v)
     means = hidden.mean(every @ machine.W + machine.c)
     # sums are those of the one sample less those of the chains
     dv, dvz = (np.concatenate(own) for own in zip(*((part.dv, part.dvz) for part in parts), strict=True))
-    mean, z = every[-1] - dv, means[-1] - parts[0].hidden[_epoch.CHANGE]
+    mean, z = every[-1] - dv, means[-1] - parts[0].gradient
     spread = [0.5, np.sqrt(p @ (means - p @ means) ** 2)]
     for found, exact, sd in zip((mean, z), (p @ every, p @ means), spread, strict=True):
         assert np.all(np.abs(found - exact) < 4.5 * sd / np.sqrt(40_000))

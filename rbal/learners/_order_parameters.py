@@ -1,12 +1,10 @@
-"""Order parameters of trained classifiers, the rows that they are trained on, and their common margin."""
+"""Order parameters of trained classifiers."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from .._support.validation import number, real_array
-
-LARGEST_MARGIN = 1e8  # biases grow with margins, and beyond this the last digits of scores are lost
+from .._support.validation import real_array
 
 
 class OrderParameters(NamedTuple):
@@ -46,26 +44,3 @@ def order_parameters(scores, y):
     pos, neg = scores[y > 0], scores[y < 0]
     q = 0.5 * (pos.var(ddof=1) + neg.var(ddof=1))
     return OrderParameters(float(q), float(pos.mean() - neg.mean()), float(-0.5 * (pos.mean() + neg.mean())))
-
-
-def distinct(features, signs, weight):
-    """Return each row once, with the sum of its weights, in an order that is that of the rows themselves.
-
-    A solver that visits rows in turn stops at another place, within its tolerance, for rows in another order or
-    repeated: so that a weight of 2 would not be the row twice.
-    """
-    rows = np.ascontiguousarray(np.column_stack([signs, features]) + 0.0)  # -0 is 0
-    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    return features[first], signs[first], np.bincount(place, weight)
-
-
-def common_margin(kappa, kappa_neg, lowest=0.0):
-    """Return the common margin at which the weights are the same, and what margins of their own add to the bias.
-
-    A loss is a function of κ - y (score - b): with κ± = κ ± d it is that of a common margin κ and the bias b + d.
-    """
-    if kappa_neg is None:
-        return number("kappa", kappa, 0.0, LARGEST_MARGIN), 0.0
-    pos, neg = (number(n, v, -LARGEST_MARGIN, LARGEST_MARGIN) for n, v in (("kappa", kappa), ("kappa_neg", kappa_neg)))
-    return number("the mean of kappa and kappa_neg", 0.5 * (pos + neg), lowest), 0.5 * (neg - pos)
