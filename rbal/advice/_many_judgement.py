@@ -10,13 +10,11 @@ from ._judgement import LARGEST_GAP, STEPS, ends, model_error, unconverged
 from ._many_prediction import (
     DECADES,
     DRAWS,
-    PLAIN,
     SCANNED,
     ManySetting,
     NotSolved,
     all_candidates,
     at_level,
-    candidate_at_level,
     candidates,
     chosen_rows,
     classes_of,
@@ -80,8 +78,7 @@ def advise_many(data, options):
     if options.train == "little" and len(data.classes) <= SCANNED:
         prior = prior_errors(mixture, counts, error, random_state)
         level = many_level(data, quiet, setting, to_train(rows, best, plain), prior, random_state)
-        rows = at_level(rows, level, quiet, setting, best)
-        plain = candidate_at_level(plain, PLAIN, level, quiet, setting)
+        rows, plain = at_level(rows, plain, level, quiet, setting, best)
         error, u = level.error.get(best, error), level.u.get(best, 0.0)
         notes += _training_notes(level, best)
     with bar:

@@ -386,10 +386,11 @@ def many_level(data, mixture, setting, machines, prior, random_state):
     smaller = setting._replace(sizes=tuple((share * np.bincount(y)).tolist()))
     plain_C = machines[PLAIN].C if PLAIN in machines else np.nan
     level = ManyLevel({}, {}, {}, len(y), FOLDS * repeats * T * len(at), plain_C)
+    mixtures = [rescaled(mixture, u) for u in GRID]  # shared, so that the same machines are solved once
     for row, c in at.items():
         if not np.isfinite(recall[row]):  # its fits did not converge
             continue
-        predicted = np.array([expected_recall(rescaled(mixture, u), smaller, c) for u in GRID])
+        predicted = np.array([expected_recall(other, smaller, c) for other in mixtures])
         good = np.isfinite(predicted)
         if good.sum() < 3:
             continue
@@ -406,21 +407,22 @@ def expected_recall(mixture, setting, c):
     return np.nan if solution is None else solution.metrics.ba(c.offsets)
 
 
-def at_level(rows, level, mixture, setting, best):
-    """Return the candidates of all rows of the table after training: each by its own level, or by that of the best."""
-    return {
-        row: candidate_at_level(c, _level_row(c, row, level, best), level, mixture, setting) for row, c in rows.items()
-    }
+def at_level(rows, plain, level, mixture, setting, best):
+    """Return the candidates of all rows of the table, and the one of doing nothing, after training.
 
+    Each has its own level, if it was trained, or else that of the recommended one.
+    """
+    mixtures = {u: rescaled(mixture, u) for u in level.u.values()}
 
-def candidate_at_level(c, row, level, mixture, setting):
-    """Return a candidate, if there is one, with the classes as far apart as the level of a row says."""
-    if c is None or row not in level.u:
-        return c
-    mixing = None if np.isnan(c.mixing) else c.mixing
-    other = rescaled(mixture, level.u[row])
-    again = candidates(other, setting, c.strategy, c.C, mixing, moved=c.threshold == "moved")
-    return next((new for new in again if new.threshold == c.threshold), c)
+    def moved(c, row):
+        if c is None or row not in level.u:
+            return c
+        mixing = None if np.isnan(c.mixing) else c.mixing
+        again = candidates(mixtures[level.u[row]], setting, c.strategy, c.C, mixing, moved=c.threshold == "moved")
+        return next((new for new in again if new.threshold == c.threshold), c)
+
+    trained = {row: moved(c, _level_row(c, row, level, best)) for row, c in rows.items()}
+    return trained, moved(plain, PLAIN)
 
 
 def _is_plain(c, level):
