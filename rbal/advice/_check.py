@@ -287,13 +287,15 @@ def measure_many(advice, validation):
     A table of more than ``validation.most_rows`` rows is sampled down.
     """
     data = advice.data
-    chosen = part(data.y, min(validation.most_rows, len(data.y)), np.random.default_rng(validation.random_state))
+    chosen = sample_classes(
+        data.y, min(validation.most_rows, len(data.y)), np.random.default_rng(validation.random_state)
+    )
     X, y = data.X[chosen], data.y[chosen]
     recall, error, share = cross_validate_many(X, y, advice.setting.loss, advice.rows, validation)
     return recall, error, share * np.bincount(y)
 
 
-def part(y, rows, rng):
+def sample_classes(y, rows, rng):
     """Return indices of about so many rows of classes y (n,), in proportion, but at least FEWEST_OF_CLASS of each."""
     share, sizes = rows / len(y), np.bincount(y)
     take = np.minimum(sizes, np.maximum(np.rint(share * sizes).astype(int), FEWEST_OF_CLASS))

@@ -10,26 +10,24 @@ from ._judgement import LARGEST_GAP, STEPS, ends, model_error, unconverged
 from ._many_prediction import (
     DECADES,
     DRAWS,
-    PLAIN,
     SCANNED,
     ManySetting,
     NotSolved,
     all_candidates,
     at_level,
-    candidate_at_level,
     candidates,
     chosen_rows,
-    classes_of,
-    drawn,
+    drawn_mixtures,
+    estimate_classes,
     expected_recall,
     intervals,
     many_level,
+    n_steps,
     prior_errors,
     recommended_row,
-    spread,
-    steps,
     table_of,
     to_train,
+    with_spread,
 )  # fmt: skip
 
 # Rows of the smallest class below which confidence is low, and from which it is high. Chosen by judgement; no study.
@@ -58,14 +56,14 @@ def advise_many(data, options):
     search, random_state = options.search, options.random_state
     notes = [*data.notes, *_checked(data, search, options.metric)]
     setting = _setting(data, options)
-    mixture, counts = classes_of(data.X, data.y)
+    mixture, counts = estimate_classes(data.X, data.y)
     quiet = mixture.debiased(counts)
     draws = min(options.draws, DRAWS if len(data.classes) <= SCANNED else DRAWS // 2)
-    bar = tqdm(total=steps(setting, draws), desc="predicting", disable=not options.progress, leave=False)
+    bar = tqdm(total=n_steps(setting, draws), desc="predicting", disable=not options.progress, leave=False)
     try:
         predicted = all_candidates(quiet, setting, bar)
     except NotSolved:
-        mixture, notes = spread(mixture, counts), [*notes, SPREAD]
+        mixture, notes = with_spread(mixture, counts), [*notes, SPREAD]
         quiet = mixture.debiased(counts)
         bar.reset()
         predicted = all_candidates(quiet, setting, bar)
@@ -80,12 +78,11 @@ def advise_many(data, options):
     if options.train == "little" and len(data.classes) <= SCANNED:
         prior = prior_errors(mixture, counts, error, random_state)
         level = many_level(data, quiet, setting, to_train(rows, best, plain), prior, random_state)
-        rows = at_level(rows, level, quiet, setting, best)
-        plain = candidate_at_level(plain, PLAIN, level, quiet, setting)
+        rows, plain = at_level(rows, plain, level, quiet, setting, best)
         error, u = level.error.get(best, error), level.u.get(best, 0.0)
         notes += _training_notes(level, best)
     with bar:
-        macro, recalls = intervals(drawn(mixture, counts, draws, error, rng, u), setting, rows[best], bar)
+        macro, recalls = intervals(drawn_mixtures(mixture, counts, draws, error, rng, u), setting, rows[best], bar)
     predicted = np.diagonal(rows[best].confusion)
     offsets = ends(np.array(rows[best].recall), macro, options.level) - rows[best].recall
     confusion = pd.DataFrame(rows[best].confusion, data.classes, data.classes)

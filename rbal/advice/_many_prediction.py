@@ -33,7 +33,8 @@ from .._support.warnings import convergence_warning
 from ..moments import Mixture
 from ..strategies import REMEDIES, restore
 from ..strategies.internal import common_mixing
-from ._check import Validation, cross_validate_many, part
+from ._check import Validation, cross_validate_many, sample_classes
+from ._judgement import LARGEST_NOISE
 from ._level import FOLDS, plan, weigh
 from ._selection import C_TOLERANCE, PREDICTION_ERROR, distance_from_1, simplicity
 
@@ -49,7 +50,6 @@ ALIKE = 1e-12  # squared distance of centres, in units of the total variance, th
 GRID = np.array([-0.9, -0.4, 0.0, 0.4, 0.9])  # of u, at which the theory is solved
 PLAIN = ("as is", "plain")  # doing nothing, with the C that it has
 PRIOR_DRAWS = 8  # draws of the centres that show their noise
-LARGEST_NOISE = 0.5  # largest noise of log-distances, as with two classes; chosen by judgement; no study
 
 
 class ManySetting(NamedTuple):
@@ -84,7 +84,7 @@ class Candidate(NamedTuple):
         return float(np.diagonal(self.confusion).mean())
 
 
-def classes_of(X, y):
+def estimate_classes(X, y):
     """Estimate the classes from rows X (n, D) and classes y (n,) of 0 … T-1.
 
     Returns
@@ -110,7 +110,7 @@ class NotSolved(ValueError):
     """No saddle point of any C converged."""
 
 
-def spread(mixture, counts):
+def with_spread(mixture, counts):
     """Return a mixture in whose classes every column varies, by as much as one more row from anywhere would add.
 
     Where a column is constant in a class, and of another value in the others, scores of no spread separate them and the
@@ -137,7 +137,7 @@ def _covariances(mixture):
     return np.stack([mixture.covariance(c) for c in range(len(mixture.labels))])
 
 
-def drawn(mixture, counts, draws, error, rng, u=0.0):
+def drawn_mixtures(mixture, counts, draws, error, rng, u=0.0):
     """Yield mixtures that other samples could have given, with distances misjudged by the error of the theory.
 
     Their centres are exp(u) times as far apart, as those of :func:`rescaled`.
@@ -176,17 +176,17 @@ def solve_candidate(mixture, setting, candidate):
 
 
 @functools.lru_cache(maxsize=4)
-def shared(mixture, sizes):
+def with_mean_covariance(mixture, sizes):
     """Return a mixture whose classes, of these sizes, all have their mean covariance."""
     covs = _covariances(mixture)
     mean = covs if covs.ndim == 2 else np.average(covs, axis=0, weights=sizes)
     return Mixture.gaussian(mixture.means, mean, mixture.labels)
 
 
-def alike(mixture, sizes):
+def centres_coincide(mixture, sizes):
     """Return whether the centres of all classes are in one place, so that no machine tells a class from another."""
     offsets = mixture.means - mixture.means.mean(axis=0)
-    return bool(np.sum(offsets**2) <= ALIKE * np.trace(shared(mixture, sizes).covariance(0)))
+    return bool(np.sum(offsets**2) <= ALIKE * np.trace(with_mean_covariance(mixture, sizes).covariance(0)))
 
 
 def candidates(mixture, setting, strategy, C, mixing=None, *, moved=False):
@@ -197,12 +197,12 @@ def candidates(mixture, setting, strategy, C, mixing=None, *, moved=False):
     """
     solution = solved(mixture, setting, strategy, C, mixing)
     if solution is None and mixture.level != "one covariance":
-        solution = solved(shared(mixture, setting.sizes), setting, strategy, C, mixing)
+        solution = solved(with_mean_covariance(mixture, setting.sizes), setting, strategy, C, mixing)
     if solution is None:
         T = len(setting.sizes)
         mixing, confusion = np.nan if mixing is None else mixing, np.full((T, T), 1.0 / T)
         chance = Candidate(strategy, "trained", C, mixing, np.zeros(T), confusion, tuple(range(T)))
-        return [chance] if alike(mixture, setting.sizes) else []
+        return [chance] if centres_coincide(mixture, setting.sizes) else []
     collapsed = tuple(np.flatnonzero(np.array(solution.phases) == "COLLAPSED").tolist())
     thresholds = [("trained", np.zeros(len(setting.sizes)))]
     if moved and not collapsed:  # a machine without weights has no threshold to be moved
@@ -280,7 +280,7 @@ def recommended_row(rows):
     return min(good, key=lambda row: simplicity(*row, True))
 
 
-def steps(setting, draws):
+def n_steps(setting, draws):
     """Return how often a bar moves in :func:`all_candidates` and :func:`intervals`."""
     searches = sum(not remedy.searched for remedy in REMEDIES.values()) if len(setting.sizes) <= SCANNED else 1
     return searches * len(setting.C) + len(REMEDIES) + draws
@@ -292,7 +292,7 @@ def intervals(mixtures, setting, candidate, bar):
     Parameters
     ----------
     mixtures : iterable of Mixture
-        As from :func:`drawn`.
+        As from :func:`drawn_mixtures`.
     setting : ManySetting
     candidate : Candidate
     bar : tqdm
@@ -345,7 +345,7 @@ def to_train(rows, best, plain):
 def prior_errors(mixture, counts, error, random_state):
     """Return both errors of u before training: that of the theory, and the noise of the centres."""
     rng, quiet = np.random.default_rng(random_state), mixture.debiased(counts)
-    others = [quiet, *drawn(mixture, counts, PRIOR_DRAWS, 0.0, rng)]
+    others = [quiet, *drawn_mixtures(mixture, counts, PRIOR_DRAWS, 0.0, rng)]
     distances = np.array([np.linalg.norm(other.means - other.means.mean(axis=0)) for other in others])
     # classes in one place have no distance whose noise could be estimated
     noise = (
@@ -377,7 +377,7 @@ def many_level(data, mixture, setting, machines, prior, random_state):
     """
     T = len(data.classes)
     rows, repeats = plan(len(data.X), data.D, T * len(machines))
-    chosen = part(data.y, rows, np.random.default_rng(random_state))
+    chosen = sample_classes(data.y, rows, np.random.default_rng(random_state))
     X, y = data.X[chosen], data.y[chosen]
     # on a part of the rows, C is larger by as much as they are fewer: the ridge keeps its weight
     more = np.sum(setting.sizes) / len(y)
@@ -386,10 +386,11 @@ def many_level(data, mixture, setting, machines, prior, random_state):
     smaller = setting._replace(sizes=tuple((share * np.bincount(y)).tolist()))
     plain_C = machines[PLAIN].C if PLAIN in machines else np.nan
     level = ManyLevel({}, {}, {}, len(y), FOLDS * repeats * T * len(at), plain_C)
+    mixtures = [rescaled(mixture, u) for u in GRID]  # shared, so that the same machines are solved once
     for row, c in at.items():
         if not np.isfinite(recall[row]):  # its fits did not converge
             continue
-        predicted = np.array([expected_recall(rescaled(mixture, u), smaller, c) for u in GRID])
+        predicted = np.array([expected_recall(other, smaller, c) for other in mixtures])
         good = np.isfinite(predicted)
         if good.sum() < 3:
             continue
@@ -406,21 +407,22 @@ def expected_recall(mixture, setting, c):
     return np.nan if solution is None else solution.metrics.ba(c.offsets)
 
 
-def at_level(rows, level, mixture, setting, best):
-    """Return the candidates of all rows of the table after training: each by its own level, or by that of the best."""
-    return {
-        row: candidate_at_level(c, _level_row(c, row, level, best), level, mixture, setting) for row, c in rows.items()
-    }
+def at_level(rows, plain, level, mixture, setting, best):
+    """Return the candidates of all rows of the table, and the one of doing nothing, after training.
 
+    Each has its own level, if it was trained, or else that of the recommended one.
+    """
+    mixtures = {u: rescaled(mixture, u) for u in level.u.values()}
 
-def candidate_at_level(c, row, level, mixture, setting):
-    """Return a candidate, if there is one, with the classes as far apart as the level of a row says."""
-    if c is None or row not in level.u:
-        return c
-    mixing = None if np.isnan(c.mixing) else c.mixing
-    other = rescaled(mixture, level.u[row])
-    again = candidates(other, setting, c.strategy, c.C, mixing, moved=c.threshold == "moved")
-    return next((new for new in again if new.threshold == c.threshold), c)
+    def moved(c, row):
+        if c is None or row not in level.u:
+            return c
+        mixing = None if np.isnan(c.mixing) else c.mixing
+        again = candidates(mixtures[level.u[row]], setting, c.strategy, c.C, mixing, moved=c.threshold == "moved")
+        return next((new for new in again if new.threshold == c.threshold), c)
+
+    trained = {row: moved(c, _level_row(c, row, level, best)) for row, c in rows.items()}
+    return trained, moved(plain, PLAIN)
 
 
 def _is_plain(c, level):

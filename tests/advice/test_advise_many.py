@@ -57,7 +57,7 @@ def test_predicted_from_rows_is_what_training_gives():
     for seed in range(8):
         X, y, centres = rows(seed=seed)
         data = _table.from_arrays(X, y, _table.TableOptions(standardize=False), coder=_table.ManyCoder)
-        mixture, counts = _many_prediction.classes_of(data.X, data.y)
+        mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
         setting = _many_prediction.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
         for remedy, weight in (("as is", None), ("class weights", "balanced")):
             solution = _many_prediction.solved(mixture.debiased(counts), setting, remedy, 0.1)
@@ -99,9 +99,12 @@ def test_draws_scatter_about_the_estimate_and_more_for_fewer_rows():
     for scale in (1, 4):
         X, y, _ = rows([scale * n for n in SIZES])
         data = _table.from_arrays(X, y, coder=_table.ManyCoder)
-        mixture, counts = _many_prediction.classes_of(data.X, data.y)
+        mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
         rng = np.random.default_rng(0)
-        far = [np.linalg.norm(m.means[0] - m.means[1]) for m in _many_prediction.drawn(mixture, counts, 16, 0.0, rng)]
+        far = [
+            np.linalg.norm(m.means[0] - m.means[1])
+            for m in _many_prediction.drawn_mixtures(mixture, counts, 16, 0.0, rng)
+        ]
         quiet = mixture.debiased(counts).means
         assert np.mean(far) == pytest.approx(np.linalg.norm(quiet[0] - quiet[1]), abs=2.0 * np.std(far))
         widths.append(np.std(far))
@@ -118,11 +121,11 @@ def test_interval_is_no_matter_of_luck():
     """The factor of the theory's error is the same set for every seed, and reaches to both sides."""
     X, y, _ = rows()
     data = _table.from_arrays(X, y, coder=_table.ManyCoder)
-    mixture, _ = _many_prediction.classes_of(data.X, data.y)
+    mixture, _ = _many_prediction.estimate_classes(data.X, data.y)
     many = np.full(3, 1e12)  # so many rows that centres have no noise
     far = []
     for seed in (0, 1):
-        drawn = _many_prediction.drawn(mixture, many, 8, 0.3, np.random.default_rng(seed))
+        drawn = _many_prediction.drawn_mixtures(mixture, many, 8, 0.3, np.random.default_rng(seed))
         far.append(sorted(np.linalg.norm(m.means[0] - m.means[1]) for m in drawn))
     np.testing.assert_allclose(far[0], far[1], rtol=1e-4)
     assert far[0][-1] / far[0][0] == pytest.approx(np.exp(2 * 0.3 * 1.534), rel=1e-3)  # 1.534: quantile 15/16
@@ -271,7 +274,7 @@ def test_own_covariances_that_fail_give_way_to_the_mean_one(monkeypatch):
 
     monkeypatch.setattr(_many_prediction, "solved", fails)
     found = _many_prediction.candidates(mixture, setting, "class weights", 1.0)[0]
-    mean = _many_prediction.shared(mixture, setting.sizes)
+    mean = _many_prediction.with_mean_covariance(mixture, setting.sizes)
     assert np.allclose(mean.covariance(1), np.average(covs, axis=0, weights=(30, 80, 150)))
     assert found.recall == solved(mean, setting, "class weights", 1.0, None).metrics.ba()
 
@@ -303,7 +306,7 @@ def test_the_level_is_weighed_by_the_errors(monkeypatch, error):
     """What is measured surely, the theory then says, at the size of the folds; a vague measurement moves nothing."""
     X, y, _ = rows()
     data = _table.from_arrays(X, y, coder=_table.ManyCoder)
-    mixture, counts = _many_prediction.classes_of(data.X, data.y)
+    mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
     quiet, setting = mixture.debiased(counts), _many_prediction.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
     row = "class weights", "trained"
     machine = _many_prediction.candidates(quiet, setting, "class weights", 0.1)[0]
@@ -323,7 +326,7 @@ def test_the_level_is_weighed_by_the_errors(monkeypatch, error):
 
 def test_a_part_of_the_rows_keeps_small_classes():
     y = np.repeat([0, 1, 2], [12, 100, 4000])
-    kept = np.bincount(y[_check.part(y, 400, np.random.default_rng(0))])
+    kept = np.bincount(y[_check.sample_classes(y, 400, np.random.default_rng(0))])
     assert kept.tolist() == [12, 20, 389]
 
 
