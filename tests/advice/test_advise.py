@@ -24,7 +24,7 @@ from rbal.advice._judgement import model_error
 from rbal.advice._pipeline import coding, learner
 from rbal.advice._remedies import Setting, designs, evaluate, solve_all
 from rbal.advice._threshold import TunedThreshold, best_cut, height
-from rbal.metrics._records import named
+from rbal.metrics.internal import named
 from rbal.moments._estimate import from_covariances
 
 FIRST = {"C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}  # one covariance, and the theory alone

@@ -14,7 +14,7 @@ from rbal.advice._judgement import OF_ROWS
 from rbal.advice._remedies import Setting, evaluate, reach
 from rbal.advice._threshold import best_cut
 from rbal.metrics import MixtureMetrics
-from rbal.metrics._records import named
+from rbal.metrics.internal import named
 
 QUICK = {"draws": 8, "progress": False}
 
