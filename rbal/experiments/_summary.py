@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._support.validation import instance, n_dimensions, real_array
-from ._trials import PROVENANCE
+from ._trial_runs import PROVENANCE
 
 
 def summary(table, by=None):

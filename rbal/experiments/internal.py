@@ -1,5 +1,5 @@
 """What other rooms use of this one, beside its public names."""
 
-from ._train import measured
+from ._training_trial import measured
 
 __all__ = ["measured"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.validation import broadcast, in_range, number, positive_int, real_array
-from ._records import two_prices
+from ._metric_record import two_prices
 
 MOST = 2**53  # held-out samples: a double counts no further
 _HALVINGS = 200  # of an interval of scores, until no double is left inside

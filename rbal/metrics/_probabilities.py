@@ -4,7 +4,7 @@ A link turns a score Δ into a claimed probability of the positive class, σ(aΔ
 are follows from the law of the scores in the two classes and from the share of positives. Both are laws on a line, so
 that every measure of the difference is an integral over one variable.
 
-What is asked of the law is listed in ``_gaussian.py``, which answers for one Gaussian a class.
+What is asked of the law is listed in ``_one_variance.py``, which answers for one Gaussian a class.
 """
 
 from typing import NamedTuple

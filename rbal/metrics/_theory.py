@@ -5,7 +5,7 @@ from scipy.special import log_ndtr, ndtr
 
 from .._support.validation import broadcast, given_function, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
-from ._gaussian import OneVariance, beside
+from ._one_variance import OneVariance, beside
 from ._probabilities import MOST_POINTS
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that

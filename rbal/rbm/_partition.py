@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 from scipy.stats import t
 
-from . import _kernels as kernels
+from . import _unit_kernels as kernels
 from ._machine import go_on, in_pieces, seeds
 
 MAX_BITS = 20  # of a layer that is enumerated

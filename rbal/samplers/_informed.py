@@ -8,8 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._support.validation import real_array
 from . import _likelihood
-from ._modelled import ClassReport, ModelSampler, generator
-from ._sizes import STRATEGIES, sizes_after
+from ._class_sizes import STRATEGIES, sizes_after
+from ._model_sampler import ClassReport, ModelSampler, generator
 
 
 class LikelihoodInformedSampler(ModelSampler):

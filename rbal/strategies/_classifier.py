@@ -7,9 +7,9 @@ import numpy as np
 
 from .._support.validation import in_range, listed, not_lost, one_of, real_array, squarable
 from .._support.warnings import told_once
-from ._held import bias_is_held, free_share
+from ._bias_guard import bias_is_held, free_share
 from ._mixing import _solve, best_mixing, scored
-from ._records import REMEDIES
+from ._remedy_record import REMEDIES
 
 C_GRID = np.geomspace(1e-2, 1e3, 16)
 WIDTHS = 4.0 ** np.arange(-2, 3)  # of the RBF kernel, in units of gamma="scale"

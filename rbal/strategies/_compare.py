@@ -7,7 +7,7 @@ from .._support.warnings import told_once
 from ..metrics import Link
 from ..saddle import solve
 from ._mixing import best_mixing, scored, sizes
-from ._records import REMEDIES
+from ._remedy_record import REMEDIES
 
 
 @told_once()

@@ -24,8 +24,8 @@ from ..moments import Moments
 from ..moments.internal import labelled
 from ..saddle import solve
 from ._mixing import scored
-from ._records import REMEDIES
-from ._widths import own_widths
+from ._own_widths import own_widths
+from ._remedy_record import REMEDIES
 
 RIDGES = np.array([10.0**-0.5, 1.0, 10.0**0.5])  # in units of 1/C: machines of least squares that are looked at
 LEVERAGES = "rows"  # widths that have no bias of their own

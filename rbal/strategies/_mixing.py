@@ -8,7 +8,7 @@ from .._support.validation import broadcast, given_function, in_range, n_dimensi
 from .._support.warnings import told_once
 from ..metrics import METRICS, Metric
 from ..saddle import Solution, solve, sweep
-from ._records import kept, multiplicity
+from ._remedy_record import kept, multiplicity
 
 LARGEST_SIZE = 1e100  # that solve takes
 GRID = 33  # points of the first look at the mixings, evenly spaced in log c

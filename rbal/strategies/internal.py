@@ -1,9 +1,9 @@
 """What other rooms use of this one, beside its public names."""
 
-from ._held import bias_is_held, free_share
+from ._bias_guard import bias_is_held, free_share
 from ._intervals import LEVERAGES, apart, ends, theory_error
-from ._many import common_mixing
-from ._records import Design, kept, multiplicity
+from ._multiclass_remedies import common_mixing
+from ._remedy_record import Design, kept, multiplicity
 
 __all__ = [
     "LEVERAGES",

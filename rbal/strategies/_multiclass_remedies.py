@@ -9,7 +9,7 @@ from .._support.validation import in_range, instance, number, one_of, real_array
 from ..metrics.internal import GOALS, goal
 from ..saddle import MultinomialSolution, OvrSolution, solve_multinomial, solve_ovr
 from ..saddle.internal import checked_alphas
-from ._records import REMEDIES, Remedy
+from ._remedy_record import REMEDIES, Remedy
 
 GRID, REFINED = 7, 5  # sizes at which all classes meet, evenly spaced in their logarithm; and steps to refine the best
 SCHEMES = ("ovr", "multinomial")

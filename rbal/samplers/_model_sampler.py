@@ -17,7 +17,7 @@ from .._support.documented import Documented
 from .._support.frames import NativeFrames, as_pandas, distinctly_named, labels_of
 from .._support.validation import unmasked
 from . import _columns, _likelihood
-from ._sizes import by_function
+from ._class_sizes import by_function
 
 
 @dataclass(frozen=True)

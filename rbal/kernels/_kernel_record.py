@@ -18,7 +18,7 @@ from .._support.validation import (
     real_array,
     squarable,
 )
-from ._networks import DEEPEST, arc_cosine, ntk
+from ._network_kernels import DEEPEST, arc_cosine, ntk
 
 SEEN = 1000  # rows whose distances give a median
 

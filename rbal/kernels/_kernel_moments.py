@@ -5,7 +5,7 @@ import numpy as np
 from .._support.validation import positive_int, real_array, seeded
 from ..moments import KernelMoments, Moments
 from ..moments.internal import from_covariances, labelled
-from ._records import BoundKernel, bind
+from ._kernel_record import BoundKernel, bind
 
 MOST_ROWS = 4000  # of a whole Gram matrix, unless landmarks are asked for: beyond, its eigenvalues take minutes
 LANDMARKS = 1500  # that are taken then
