@@ -15,7 +15,7 @@ import rbal
 from rbal.advice import _pipeline
 from rbal.advice._threshold import TunedThreshold, height
 from rbal.advice.internal import best_cut
-from rbal.metrics._records import named
+from rbal.metrics.internal import named
 
 FIRST = {"C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}  # one covariance, and the theory alone
 QUICK = {"draws": 10, **FIRST}
