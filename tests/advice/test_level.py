@@ -11,7 +11,7 @@ import rbal
 from rbal.advice import _level, _prediction, _table
 from rbal.advice.internal import Setting, best_cut, evaluate, text
 from rbal.metrics import MixtureMetrics
-from rbal.metrics._records import named
+from rbal.metrics.internal import named
 
 QUICK = {"draws": 8, "progress": False}
 
