@@ -13,8 +13,9 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal.advice import _check, _pipeline, _prediction, _selection, _table
-from rbal.advice.internal import Setting, evaluate, from_arrays, model_error
-from rbal.moments._estimate import from_covariances
+from rbal.advice.internal import Setting, TableOptions, evaluate, from_arrays, model_error
+from rbal.losses import LOSSES
+from rbal.moments.internal import from_covariances
 
 FIRST = {"C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}  # one covariance, and the theory alone
 QUICK = {"draws": 10, **FIRST}
@@ -56,7 +57,7 @@ def assert_same_sample(one, two, **tolerance):
 
 def test_coding_is_that_of_scikit_learn():
     X, y = mixed_table()
-    data = from_arrays(X, y, _table.TableOptions(categorical=["code"]))
+    data = from_arrays(X, y, TableOptions(categorical=["code"]))
     assert data.numeric == ["a", "b", "flag"]
     assert data.categorical == ["kind", "code"]
     assert set(data.dropped) == {"same", "empty", "name", "when"}
@@ -74,7 +75,7 @@ def test_coding_is_that_of_scikit_learn():
 def test_without_standardisation():
     X, y = gaussian()
     X = X * np.linspace(0.5, 20.0, X.shape[1])
-    data = from_arrays(X, y, _table.TableOptions(standardize=False))
+    data = from_arrays(X, y, TableOptions(standardize=False))
     cov = [np.cov(X[part].T) for part in (y, ~y)]
     sample = from_covariances(data.n_pos, data.n_neg, X[y].mean(0) - X[~y].mean(0), *cov)
     assert_same_sample(data.sample, sample)
@@ -173,7 +174,7 @@ def test_any_two_labels(labels):
     data = from_arrays(X, np.where(y, *labels))
     assert (data.positive, data.negative) == labels
     assert (data.n_pos, data.n_neg) == (20, 60)
-    other = from_arrays(X, np.where(y, *labels), _table.TableOptions(positive=labels[1]))
+    other = from_arrays(X, np.where(y, *labels), TableOptions(positive=labels[1]))
     assert (other.n_pos, other.n_neg) == (60, 20)
 
 
@@ -262,7 +263,7 @@ def test_predictions_are_what_trained_classifiers_score(loss, metric):
         X = rng.normal(size=(len(y), D)) + 2.5 / np.sqrt(D) * y[:, None]
         row = []
         for weight in (None, "balanced"):
-            clf = _pipeline.learner(loss, C, weight).fit(X, y)
+            clf = LOSSES[loss].estimator(C, class_weight=weight).fit(X, y)
             w, b = clf.coef_.ravel(), np.ravel(clf.intercept_)[0]
             m = rbal.Metrics(w @ w, w.sum() * 2.5 / np.sqrt(D), -(b + 0.5 * w.sum() * 2.5 / np.sqrt(D)))
             row.append(m.ba() if metric == "ba" else m.f1(n_pos / len(y)))

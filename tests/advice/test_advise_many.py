@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 import rbal
 from rbal.advice import ManyAdvice, _check, _many_judgement, _many_prediction, _table
+from rbal.advice.internal import TableOptions, from_arrays
 from rbal.cli import main
 from rbal.metrics import ManyMetrics
 
@@ -56,7 +57,7 @@ def test_predicted_from_rows_is_what_training_gives():
     told, found = [], []
     for seed in range(8):
         X, y, centres = rows(seed=seed)
-        data = _table.from_arrays(X, y, _table.TableOptions(standardize=False), coder=_table.ManyCoder)
+        data = from_arrays(X, y, TableOptions(standardize=False), coder=_table.ManyCoder)
         mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
         setting = _many_prediction.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
         for remedy, weight in (("as is", None), ("class weights", "balanced")):
@@ -98,7 +99,7 @@ def test_draws_scatter_about_the_estimate_and_more_for_fewer_rows():
     widths = []
     for scale in (1, 4):
         X, y, _ = rows([scale * n for n in SIZES])
-        data = _table.from_arrays(X, y, coder=_table.ManyCoder)
+        data = from_arrays(X, y, coder=_table.ManyCoder)
         mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
         rng = np.random.default_rng(0)
         far = [
@@ -120,7 +121,7 @@ def test_error_of_the_theory_widens_the_interval():
 def test_interval_is_no_matter_of_luck():
     """The factor of the theory's error is the same set for every seed, and reaches to both sides."""
     X, y, _ = rows()
-    data = _table.from_arrays(X, y, coder=_table.ManyCoder)
+    data = from_arrays(X, y, coder=_table.ManyCoder)
     mixture, _ = _many_prediction.estimate_classes(data.X, data.y)
     many = np.full(3, 1e12)  # so many rows that centres have no noise
     far = []
@@ -234,7 +235,7 @@ def test_a_column_that_tells_the_label_is_left_out():
 def test_large_tables_are_sampled_down(monkeypatch):
     monkeypatch.setattr(_table, "MOST_MANY_ROWS", 150)
     X, y, _ = rows()
-    data = _table.from_arrays(X, y, coder=_table.ManyCoder)
+    data = from_arrays(X, y, coder=_table.ManyCoder)
     assert data.sizes.tolist() == list(SIZES)
     assert np.bincount(data.y).tolist() == [40, 50, 50]
     assert "140 of 460 rows" in data.notes[-1]
@@ -305,7 +306,7 @@ def test_classes_in_one_place_that_do_not_converge_have_it_too(monkeypatch):
 def test_the_level_is_weighed_by_the_errors(monkeypatch, error):
     """What is measured surely, the theory then says, at the size of the folds; a vague measurement moves nothing."""
     X, y, _ = rows()
-    data = _table.from_arrays(X, y, coder=_table.ManyCoder)
+    data = from_arrays(X, y, coder=_table.ManyCoder)
     mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
     quiet, setting = mixture.debiased(counts), _many_prediction.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
     row = "class weights", "trained"

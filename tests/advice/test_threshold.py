@@ -12,9 +12,9 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal.advice import _pipeline
 from rbal.advice._threshold import TunedThreshold, height
 from rbal.advice.internal import best_cut
+from rbal.losses import LOSSES
 from rbal.metrics.internal import named
 
 FIRST = {"C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}  # one covariance, and the theory alone
@@ -52,7 +52,9 @@ def with_an_outlier(seed=0):
 def test_an_outlier_leaves_the_tuned_threshold_where_it_was(metric):
     X, y = with_an_outlier()
     fresh, truth = gaussian(1000, 5000, 5, shift=0.8, seed=9)
-    clf = TunedThreshold(_pipeline.learner("hinge", 1.0, "balanced"), metric=metric, costs=(3.0, 1.0)).fit(X, y)
+    clf = TunedThreshold(LOSSES["hinge"].estimator(1.0, class_weight="balanced"), metric=metric, costs=(3.0, 1.0)).fit(
+        X, y
+    )
     scores = clf.decision_function(fresh)
     best = max(by_scikit_learn(metric, truth, scores > cut) for cut in np.quantile(scores, np.linspace(0, 1, 200)))
     # at most 0.06 behind; thresholds spread evenly between the extreme scores, 0.3 and more

@@ -13,9 +13,10 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.svm import SVC
 
 import rbal
-from rbal.advice import _pipeline, _prediction, _report, _selection, _table, _text
-from rbal.advice.internal import Setting, evaluate, from_arrays
-from rbal.moments._estimate import Fitter
+from rbal.advice import _pipeline, _prediction, _report, _selection, _table
+from rbal.advice.internal import Setting, evaluate, from_arrays, rate_sentence, text, whole_text
+from rbal.losses import LOSSES
+from rbal.moments.internal import Fitter
 from rbal.strategies.internal import free_share
 
 QUICK = {"draws": 8, "kernel": "linear", "moments": "pooled", "train": "none"}
@@ -57,7 +58,7 @@ def test_what_is_fixed_is_told_as_before():
     assert "C" not in advice.table
     assert advice.candidates is None
     assert (advice.C, advice.kernel, advice.gamma) == (1.0, "linear", None)
-    assert _text.text(advice).startswith("660 rows, 30 columns used")
+    assert text(advice).startswith("660 rows, 30 columns used")
     found = json.loads(advice.to_json())
     assert found.pop("version") == 1
     assert set(found) == {
@@ -137,7 +138,7 @@ def test_free_samples_are_those_that_a_machine_leaves_free():
     rng, y, found = np.random.default_rng(8), np.arange(sum(sizes)) < sizes[0], []
     for _ in range(12):
         X = rng.normal(size=(len(y), D)) + 2.0 / np.sqrt(D) * y[:, None]
-        clf = _pipeline.learner("hinge", C, "balanced").fit(X, y)
+        clf = LOSSES["hinge"].estimator(C, class_weight="balanced").fit(X, y)
         bound = np.abs(clf.dual_coef_.ravel()) > C * np.where(y[clf.support_], 2.5, 0.625) * (1.0 - 1e-6)
         held = y[clf.support_[bound]]
         found.append([1.0 - np.sum(held) / sizes[0], 1.0 - np.sum(~held) / sizes[1]])
@@ -159,7 +160,7 @@ def test_a_bias_that_nothing_holds_is_not_chosen():
     assert chosen["class weights", "moved"].C == 1e-4
     X, y = gaussian(40, 400, 40, 2.0 / np.sqrt(40))
     X[3] += 3.0  # the bias is that of the extreme samples
-    assert _pipeline.learner("hinge", 1e-4, "balanced").fit(X, y).predict(X).mean() < 0.02
+    assert LOSSES["hinge"].estimator(1e-4, class_weight="balanced").fit(X, y).predict(X).mean() < 0.02
     logistic = dict(_selection.choose(moments(), setting._replace(loss="logistic"), (1e-4, 1.0))[0].chosen)
     assert logistic["class weights", "trained"].C == 1e-4  # a smooth loss always has one
 
@@ -187,7 +188,7 @@ def test_the_gain_is_that_of_trained_classifiers():
         X = rng.normal(size=(len(y), D)) + 2.2 / np.sqrt(D) * y[:, None]
         ba = []
         for C in (best, 1.0):
-            clf = _pipeline.learner("hinge", C, "balanced").fit(X, y)
+            clf = LOSSES["hinge"].estimator(C, class_weight="balanced").fit(X, y)
             w, shift = clf.coef_.ravel(), clf.coef_.sum() * 2.2 / np.sqrt(D)
             ba.append(rbal.Metrics(w @ w, shift, -(clf.intercept_[0] + 0.5 * shift)).ba())
         gains.append(ba[0] - ba[1])
@@ -282,7 +283,7 @@ def test_pipeline_has_the_C_that_is_told(loss):
         last = (made.estimator if row[1] == "moved" else made).steps[-1][1]
         assert last.C == advice.C == advice.table.loc[row, "C"]
         assert last.class_weight == ("balanced" if row[0] == "class weights" else None)
-        assert f"C = {advice.C:g}" in _text.verdict(advice)[0]
+        assert f"C = {advice.C:g}" in advice.explain()
 
 
 def test_the_check_trains_each_remedy_with_its_C():
@@ -294,7 +295,7 @@ def test_the_check_trains_each_remedy_with_its_C():
         plain = [row for row in part.index if row[0] != "best mix"]
         np.testing.assert_allclose(part.loc[plain, "measured"], fixed.loc[plain, "measured"], atol=1e-9)
         np.testing.assert_allclose(part.loc[plain, "expected"], fixed.loc[plain, "expected"], atol=1e-7)
-    assert "cross-validation" in _text.whole_text(advice)
+    assert "cross-validation" in whole_text(advice)
 
 
 # ---- more data
@@ -341,7 +342,7 @@ def test_twice_the_positives_help_where_they_are_few():
         y, row = np.arange(n + 300) < n, []
         for _ in range(20):
             X = rng.normal(size=(len(y), D)) + 2.2 / np.sqrt(D) * y[:, None]
-            clf = _pipeline.learner("hinge", 0.05, "balanced").fit(X, y)
+            clf = LOSSES["hinge"].estimator(0.05, class_weight="balanced").fit(X, y)
             w, shift = clf.coef_.ravel(), clf.coef_.sum() * 2.2 / np.sqrt(D)
             row.append(rbal.Metrics(w @ w, shift, -(clf.intercept_[0] + 0.5 * shift)).ba())
         found.append(row)
@@ -366,7 +367,7 @@ def test_twice_the_columns_are_those_of_a_wider_table():
         y, shift = np.arange(sum(n)) < n[0], distance / np.sqrt(D)
         for _ in range(20):
             X = rng.normal(size=(len(y), columns)) + shift * y[:, None]
-            clf = _pipeline.learner("hinge", 0.05, "balanced").fit(X, y)
+            clf = LOSSES["hinge"].estimator(0.05, class_weight="balanced").fit(X, y)
             w, apart = clf.coef_.ravel(), clf.coef_.sum() * shift
             found.append(rbal.Metrics(w @ w, apart, -(clf.intercept_[0] + 0.5 * apart)).ba())
     found = np.reshape(found, (2, 20))
@@ -402,7 +403,7 @@ def test_threshold_and_probabilities_are_those_of_the_theory():
     wanted = advice.threshold_for(precision=0.6)
     assert m.ppv(share, wanted.threshold) == pytest.approx(0.6)
     assert m.tpr(advice.threshold_for(recall=0.9).threshold) == pytest.approx(0.9)
-    assert f"threshold {wanted.threshold:.3g} ± " in _text.rate_sentence(advice, precision=0.6)
+    assert f"threshold {wanted.threshold:.3g} ± " in rate_sentence(advice, precision=0.6)
     advice.best = ("as is", "trained")
     assert advice.threshold[0] == 0.0
     f1 = rbal.advise(X, y, "f1", C=0.1, **QUICK)
@@ -509,13 +510,13 @@ def whole():
 
 def test_two_lines_say_it(whole):
     *_, advice = whole
-    lines = _text.text(advice).split("\n")
+    lines = text(advice).split("\n")
     row = advice.table.loc[advice.best]
     assert lines[0].startswith(f"Train a linear SVM, C = {advice.C:g}. Use balanced class weights")
     assert lines[1].startswith(f"Expect balanced accuracy {row['predicted']:.3f} (90% interval {row['low']:.3f} to ")
     assert lines[1].endswith(f"doing nothing gives {advice.nothing:.3f}.")
     assert lines[2] == ""
-    assert re.search(r"\d+ more positives: 0\.\d{3} → 0\.\d{3}", _text.text(advice))
+    assert re.search(r"\d+ more positives: 0\.\d{3} → 0\.\d{3}", text(advice))
 
 
 def test_doing_nothing_is_C_one(whole):
@@ -525,7 +526,7 @@ def test_doing_nothing_is_C_one(whole):
 
 def test_code_on_the_terminal_runs(whole):
     X, y, advice = whole
-    said = _text.whole_text(advice)
+    said = whole_text(advice)
     code = "\n".join(line[2:] for line in said.split("\n") if re.match(r"  (import|#|advice|model)", line))
     assert code.count("\n") == 3
     names = {"X": X, "y": y}

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 import rbal
-from rbal.advice import _pipeline, _prediction
+from rbal.advice import _prediction
 from rbal.advice.internal import Setting, evaluate
-from rbal.moments._estimate import Fitter, Sample, from_covariances
+from rbal.losses import LOSSES
+from rbal.moments.internal import Fitter, Sample, from_covariances
 from rbal.saddle.internal import sweep_widths
 
 
@@ -88,7 +89,7 @@ def test_weights_are_those_of_trained_machines():
     rng, y, found = np.random.default_rng(6), np.arange(sum(sizes)) < sizes[0], []
     for _ in range(20):
         X = rng.normal(size=(len(y), D)) * np.sqrt(variances) + shift * y[:, None]
-        w = _pipeline.learner("hinge", C, "balanced").fit(X, y).coef_.ravel() ** 2
+        w = LOSSES["hinge"].estimator(C, class_weight="balanced").fit(X, y).coef_.ravel() ** 2
         found.append([w @ half, w @ variances])
     found = np.array(found)
     ratio, error = found[:, 0].mean() / found[:, 1].mean(), np.std(found[:, 0] / found[:, 1]) / np.sqrt(20)
@@ -122,7 +123,7 @@ def test_predictions_are_what_trained_classifiers_score(row):
     rng, found, small = np.random.default_rng(4), [], np.arange(sum(sizes)) < sizes[0]
     for _ in range(16):
         Z = rng.normal(size=(len(small), D)) * np.where(small, wide, 1.0)[:, None] * scale + 0.3 * small[:, None]
-        clf = _pipeline.learner("hinge", C, "balanced" if row == "class weights" else None).fit(Z, small)
+        clf = LOSSES["hinge"].estimator(C, class_weight="balanced" if row == "class weights" else None).fit(Z, small)
         w, b = clf.coef_.ravel(), clf.intercept_[0]
         spread = np.sqrt(w**2 @ scale**2)
         m = rbal.metrics.MixtureMetrics(
