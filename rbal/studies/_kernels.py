@@ -24,7 +24,8 @@ from sklearn.svm import SVC
 from .. import experiments, kernels
 from ..metrics import evaluate
 from ..saddle import solve
-from ..strategies import REMEDIES, _intervals, own_widths
+from ..strategies import REMEDIES, own_widths
+from ..strategies.internal import LEVERAGES, interval_ends, theory_error, with_distances
 from ._stored import RESULTS, WORK, renew
 from .tables._sources import names, role_of
 from .tables._trials import FOLDS, SEED, fold_of, weights
@@ -32,7 +33,7 @@ from .tables._trials import FOLDS, SEED, fold_of, weights
 SETTINGS = [(C, remedy) for C in (0.1, 1.0, 10.0) for remedy in ("as is", "class weights", "undersampling")]
 DRAWS, LEVEL = 32, 0.9
 _ONE = partial(solve, model="svm")  # one covariance for both classes
-_ROWS = partial(own_widths, leverages=_intervals.LEVERAGES)  # widths as those of an interval
+_ROWS = partial(own_widths, leverages=LEVERAGES)  # widths as those of an interval
 COLUMNS = ["table", "fold", "n_pos", "n_neg", "C", "remedy", "predicted", "low", "high", "widened", "trained"]
 BELIEVED = [*COLUMNS[:6], "value", "low", "high"]
 
@@ -68,11 +69,11 @@ def believed(rng, table, fold):
     for k, (C, remedy) in enumerate(SETTINGS):
         like = "as is" if remedy == "as is" else "class weights"
         if (C, like) not in sizes:
-            sizes[C, like] = _intervals.theory_error(features, K, y > 0, C, like)
-        spectra = _intervals.apart(drawn, sizes[C, like], dice)
+            sizes[C, like] = theory_error(features, K, y > 0, C, like)
+        spectra = with_distances(drawn, sizes[C, like], dice)
         others = [foreseen(spectrum, features, C, remedy) for spectrum in spectra]
         one, wide = (foreseen(features, features, C, remedy, way) for way in (_ONE, _ROWS))
-        told = (wide, *_intervals.ends(wide, one, others, LEVEL))
+        told = (wide, *interval_ends(wide, one, others, LEVEL))
         out |= {f"{name} {k}": float(value) for name, value in zip(BELIEVED[6:], told, strict=True)}
     return out
 
