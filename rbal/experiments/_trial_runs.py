@@ -26,7 +26,7 @@ PROVENANCE = ("trial", "seed", "seconds")
 
 
 class TrialError(RuntimeError):
-    """A trial failed; its own error is the cause. What was finished before is in the store."""
+    """A trial failed; its own error is the cause. Trials that finished before are in the store."""
 
 
 def run(trial, grid, trials=20, seed=0, store=None, n_jobs=None, progress=True):
@@ -193,7 +193,7 @@ def _row(job, result):
 def _finish(todo, done, append, n_jobs, bar):
     """Run the jobs, put each result into ``done`` and the store as it comes, and raise the first failure at the end.
 
-    After a failure nothing new is started, but what is under way is waited for and stored.
+    After a failure no new job is started, but running jobs are awaited and stored.
     """
     failure, names = None, next((set(result["outputs"]) for result in done.values()), None)
     jobs = (job for job in todo if failure is None)
@@ -243,7 +243,7 @@ def _dask_results(backend, jobs, n_jobs):
     """
     from distributed import as_completed
 
-    joblib.effective_n_jobs(n_jobs)  # waits for workers, and says so where none come
+    joblib.effective_n_jobs(n_jobs)  # waits for workers, with a message where none come
     finished, running = as_completed(loop=backend.client.loop), {}
 
     def submit():
@@ -319,7 +319,7 @@ _pools = {"modules": 0, "controller": None}
 
 
 def _one_thread():
-    """Limit BLAS and OpenMP to one thread in this process; libraries are looked for again after imports."""
+    """Limit BLAS and OpenMP to one thread in this process; libraries are searched again after imports."""
     if _pools["modules"] != len(sys.modules):
         _pools["controller"] = ThreadpoolController()
         _pools["modules"] = len(sys.modules)

@@ -7,7 +7,7 @@ from ..moments import KernelMoments, Moments
 from ..moments.internal import from_covariances, labelled
 from ._kernel_record import BoundKernel, bind
 
-MOST_ROWS = 4000  # of a whole Gram matrix, unless landmarks are asked for: beyond, its eigenvalues take minutes
+MOST_ROWS = 4000  # of a whole Gram matrix, unless landmarks are given: beyond, its eigenvalues take minutes
 LANDMARKS = 1500  # that are taken then
 BLOCK = 2048  # rows whose features are in memory together
 

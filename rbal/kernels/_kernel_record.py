@@ -49,7 +49,7 @@ class Kernel:
 
     name: str
     title: str
-    of: Callable = field(compare=False)  # a copy of a function need not be equal to it: the name tells records apart
+    of: Callable = field(compare=False)  # a copy of a function need not be equal to it: records are compared by name
     parameters: dict = field(default_factory=dict, compare=False)
     svc: str | None = None
 

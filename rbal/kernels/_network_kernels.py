@@ -81,6 +81,6 @@ def _layer(S, x, y):
     norm = np.sqrt(np.outer(x, y))
     with np.errstate(invalid="ignore", divide="ignore"):
         cos = np.clip(S / norm, -1.0, 1.0)
-    cos = np.where(norm > 0.0, cos, np.equal.outer(x, y))  # a row of zeros has no direction; it is like another one
+    cos = np.where(norm > 0.0, cos, np.equal.outer(x, y))  # two rows of zeros have no direction; they count as parallel
     theta = np.arccos(cos)
     return norm, 1.0 - theta / np.pi, (np.sin(theta) + (np.pi - theta) * cos) / np.pi

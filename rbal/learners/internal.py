@@ -1,4 +1,4 @@
-"""What other rooms use of this one, beside its public names."""
+"""What other rooms use of this one, in addition to its public names."""
 
 from ._interior import fit_svm
 

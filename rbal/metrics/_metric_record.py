@@ -148,8 +148,8 @@ def two_prices(costs):
 
 def named(name, costs=None):
     """Return the record of that name, with these costs if it takes any."""
-    found = METRICS[one_of("metric", name, tuple(METRICS))]
-    return found.priced(*two_prices(costs)) if found.priced and costs is not None else found
+    metric = METRICS[one_of("metric", name, tuple(METRICS))]
+    return metric.priced(*two_prices(costs)) if metric.priced and costs is not None else metric
 
 
 def goals():

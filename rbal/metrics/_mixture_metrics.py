@@ -11,11 +11,11 @@ from scipy.special import log_ndtr, logit, logsumexp, ndtr
 
 from .._support.validation import broadcast, given_function, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
-from ._one_variance import _SIGMAS, beside
+from ._one_variance import _SIGMAS, broadcast_first
 from ._probabilities import MOST_POINTS, checked, line_of
 from ._theory import _NODES, _STEP, Metrics, _mean_loss, _share_at
 
-_FAR = 1e8  # deviations beyond all clusters: there the widest one has all that is left
+_FAR = 1e8  # deviations beyond all clusters: only the widest one has mass left
 _GRID = np.linspace(-8.0, 8.0, 65)  # deviations from each cluster at which crossings of the densities are searched
 _CROSSINGS = np.linspace(-12.0, 12.0, 193)  # likewise crossings of the true log-odds
 _FINEST = 16  # nodes to a deviation of the narrowest cluster
@@ -48,10 +48,10 @@ class MixtureLaw:
         a, c = (part[..., None] for part in line_of(link))
         return type(self)(a * self.mean + c, a**2 * self.q, self.signs, self.shares)
 
-    def _apart(self, link, phi_pos):
+    def _single_problems(self, link, phi_pos):
         """Return an array of pairs: metrics of claimed log-odds with one number each, and the share of positives."""
-        seen = self.linked(checked(link))
-        shape, points = seen._points(in_range("phi_pos", phi_pos, 0.0, 1.0))
+        linked = self.linked(checked(link))
+        shape, points = linked._points(in_range("phi_pos", phi_pos, 0.0, 1.0))
         pairs = np.empty(shape, object)
         for at, one, (phi,) in points:
             pairs[at] = one, phi
@@ -118,16 +118,16 @@ class MixtureLaw:
     def _with_precision(self, precision, phi):
         """Return the lowest threshold with this precision, which may rise and fall with the threshold."""
         shape, points = self._points(precision, phi)
-        found = np.full(shape, np.nan)
-        for at, one, (wanted, share) in points:
+        cuts = np.full(shape, np.nan)
+        for at, one, (precision, share) in points:
             if one._unknown:
                 continue
-            if wanted <= share:  # that of all answers positive, whatever rounding makes of it
-                found[at] = -np.inf
+            if precision <= share:  # that of all answers positive, whatever rounding makes of it
+                cuts[at] = -np.inf
                 continue
-            cuts = one._rising(lambda s, one=one, share=share, wanted=wanted: one.ppv(share, s) - wanted)
-            found[at] = cuts[0] if cuts.size else np.nan
-        return found[()]
+            crossings = one._rising(lambda s, one=one, share=share, precision=precision: one.ppv(share, s) - precision)
+            cuts[at] = crossings[0] if crossings.size else np.nan
+        return cuts[()]
 
 
 class MixtureMetrics(MixtureLaw, Metrics):
@@ -176,7 +176,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
 
     @property
     def _sizes(self):
-        """What thresholds and shares must go with, by numpy's rules."""
+        """The arrays with which thresholds and shares must broadcast."""
         return {"mean": self.mean[..., 0]}
 
     @property
@@ -197,7 +197,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
     def _z(self, label, threshold):
         """Return by how many deviations the mean of each cluster of a class lies above the threshold, (..., k)."""
         mean, q, _ = self._of(label)
-        gap = mean - beside(threshold=threshold, mean=mean[..., 0])[..., None]
+        gap = mean - broadcast_first(threshold=threshold, mean=mean[..., 0])[..., None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = gap / np.sqrt(q)
         return np.where((q == 0) & (gap == 0), 0.0, z)  # a tie counts half
@@ -211,11 +211,11 @@ class MixtureMetrics(MixtureLaw, Metrics):
         one_of("label", label, (1, -1))
         if np.any(self.q == 0):
             raise ValueError("q must be > 0 for a density: where it is 0 every sample of a cluster has the same score")
-        return np.exp(self._log_density(beside(delta=delta, mean=self.mean[..., 0]), label))[()]
+        return np.exp(self._log_density(broadcast_first(delta=delta, mean=self.mean[..., 0]), label))[()]
 
     def cluster_density(self, delta):
         """Return the density of the test score of each cluster at ``delta``, with the clusters as the last axis."""
-        delta = beside(delta=delta, mean=self.mean[..., 0])
+        delta = broadcast_first(delta=delta, mean=self.mean[..., 0])
         with np.errstate(over="ignore"):
             z = (delta[..., None] - self.mean) / np.sqrt(self.q)
             return np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi * self.q)
@@ -241,7 +241,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
         float or ndarray
         """
         phi = self._phi(phi_pos)
-        delta = beside(delta=delta, phi_pos=phi, **self._sizes)
+        delta = broadcast_first(delta=delta, phi_pos=phi, **self._sizes)
         pos, neg = (self._log_density(delta, label) for label in (+1, -1))
         if (lost := np.isneginf(pos) & np.isneginf(neg)).any():
             far = np.broadcast_to(delta, lost.shape)[lost]
@@ -294,7 +294,7 @@ class MixtureMetrics(MixtureLaw, Metrics):
         """Return the share of class ``label`` among the samples answered so (or otherwise, if not ``right``)."""
         phi, side = np.asarray(self._phi(phi_pos, threshold)), label if right else -label
         low, high = self._ends(_FAR)
-        threshold = np.clip(beside(threshold=threshold, mean=low), low, high)  # far out it is the widest cluster's
+        threshold = np.clip(broadcast_first(threshold=threshold, mean=low), low, high)  # beyond: the widest cluster
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log_of, log_other = (
                 logsumexp(log_ndtr(side * self._z(y, threshold)), b=self.shares[self.signs == y], axis=-1)

@@ -170,14 +170,14 @@ class ManyMetrics:
         """
         if positive_int("k", k) > self.n_classes:
             raise ValueError(f"k must be at most the number of classes, {self.n_classes}, got {k}")
-        offsets, found = self._offsets(offsets), np.zeros(self.n_classes)
+        offsets, recall = self._offsets(offsets), np.zeros(self.n_classes)
         if self._unknown:
             return np.full(self.n_classes, np.nan)
         for c, (t, share) in enumerate(zip(self.places, self.shares, strict=True)):
             scores = self._scores(c) - offsets
             above = np.sum(scores > scores[..., t, None], axis=-1)
-            found[t] += share * np.mean(above < k)
-        return found
+            recall[t] += share * np.mean(above < k)
+        return recall
 
     def best_offsets(self, metric="ba", phi=None):
         """Return the threshold of each class at which a metric is best: one vector, found class by class in turn.
@@ -238,7 +238,7 @@ class ManyMetrics:
         gains = value(self._confusions(offsets), phi) - value(self._confusions(start), phi)
         gains = gains[1:] if len(gains) > 1 else gains  # not on the points of the search
         doubt = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else 0.0
-        if not gains.mean() > 2.0 * doubt:  # no more than the points can tell
+        if not gains.mean() > 2.0 * doubt:  # the resolution of the points
             offsets = start
         return offsets - offsets.mean()
 
@@ -252,8 +252,8 @@ class ManyMetrics:
         start, scale = offsets[1:] - offsets[0], np.sqrt(np.trace(self.overlaps.mean(axis=0)) / self.n_classes)
         simplex = np.vstack([start, start + 0.03 * max(scale, 1e-12) * np.eye(start.size)])
         options = {"initial_simplex": simplex, "xatol": 1e-7 * max(scale, 1e-12), "fatol": 1e-13, "maxfev": 200}
-        found = np.r_[0.0, minimize(height, start, method="Nelder-Mead", options=options).x]
-        return found - found.mean()
+        offsets = np.r_[0.0, minimize(height, start, method="Nelder-Mead", options=options).x]
+        return offsets - offsets.mean()
 
     def _offsets(self, offsets):
         if offsets is None:
@@ -272,16 +272,16 @@ class ManyMetrics:
     def _confusions(self, offsets):
         """Return confusion matrices (n, T, T) whose mean is the result: one if it is exact."""
         T, exact = self.n_classes, self.n_classes <= 3
-        found = np.zeros((1 if exact else REPLICATES, T, T))
+        confusion = np.zeros((1 if exact else REPLICATES, T, T))
         if self._unknown:
-            return np.full_like(found, np.nan)
+            return np.full_like(confusion, np.nan)
         for c, (t, share) in enumerate(zip(self.places, self.shares, strict=True)):
             if exact:
-                found[0, t] += share * _largest(self.means[c] - offsets, self.overlaps[c])
+                confusion[0, t] += share * _largest(self.means[c] - offsets, self.overlaps[c])
             else:
                 answers = np.argmax(self._scores(c) - offsets, axis=-1)
-                found[:, t] += share * np.stack([np.bincount(row, minlength=T) for row in answers]) / POINTS
-        return found
+                confusion[:, t] += share * np.stack([np.bincount(row, minlength=T) for row in answers]) / POINTS
+        return confusion
 
     def _scores(self, c, sets=slice(None)):
         """Return quasi-random scores (REPLICATES, POINTS, T) of a cluster, or some of the sets."""
@@ -316,9 +316,9 @@ def _confusions_along(tried, gap, place, answer, weight, t, T):
     below = np.searchsorted(tried, gap)  # number of thresholds that the sample exceeds: those have the answer t
     cells = (place * T + answer) * (n + 1) + below
     mass = np.bincount(cells, weight, T * T * (n + 1)).reshape(T, T, n + 1).cumsum(axis=-1)
-    found = np.moveaxis(mass[..., :-1], -1, 0).copy()  # not exceeded: the answer is another
-    found[..., t] += mass[..., -1].sum(axis=-1) - found.sum(axis=-1)
-    return found
+    tail = np.moveaxis(mass[..., :-1], -1, 0).copy()  # not exceeded: the answer is another
+    tail[..., t] += mass[..., -1].sum(axis=-1) - tail.sum(axis=-1)
+    return tail
 
 
 @functools.lru_cache(maxsize=4)

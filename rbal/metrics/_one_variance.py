@@ -1,8 +1,8 @@
 """The law of the scores of a linear classifier on classes of one covariance: a Gaussian a class, of one variance.
 
-This is all that probabilities and thresholds need to know of it: the true log-odds and their inverse, the law after a
-link, its parts where it is an array, and where its densities are smooth. Scores that are mixtures of Gaussians with
-variances of their own have other answers, with log-odds that are no line, and everything else stays as it is.
+Probabilities and thresholds need of it: the true log-odds and their inverse, the law after a link, its entries where it
+is an array, and the intervals in which its densities are smooth. For mixtures of Gaussians with different variances,
+whose log-odds are not a line, ``_mixture_metrics.py`` has the same methods.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ from ._probabilities import Link, Probabilities, checked, line_of
 _SIGMAS = np.r_[-12.0, -9.5, -7.5:8.0:1.5, 9.5, 12.0]  # ends of panels around a class mean, in deviations
 
 
-def beside(**arrays):
-    """Return the first of these, scores or thresholds, as a float array that goes with the others by numpy's rules."""
+def broadcast_first(**arrays):
+    """Return the first of these, scores or thresholds, as a float array, after a check that it broadcasts with all."""
     name, value = next(iter(arrays.items()))
     arrays[name] = real_array(name, value, finite=False)
     broadcast(**arrays)
@@ -55,27 +55,27 @@ class OneVariance(Probabilities, Decisions):
         >>> print(f"{slope:.4f} {intercept:.4f}")
         0.5000 -1.1363
         """
-        seen = self.linked(checked(link))
+        linked = self.linked(checked(link))
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = np.where(seen.q > 0, seen.r / seen.q, np.nan)
-            intercept = logit(seen._phi(phi_pos)) + slope * seen.b
+            slope = np.where(linked.q > 0, linked.r / linked.q, np.nan)
+            intercept = logit(linked._phi(phi_pos)) + slope * linked.b
         return Link(slope[()], intercept[()])
 
     def log_odds(self, delta, phi_pos):
         """Return the true log-odds of the positive class at scores ``delta``, for a share ``phi_pos`` of positives."""
         slope, intercept = self.calibration(phi_pos)
         with np.errstate(over="ignore"):  # beyond all numbers the odds are infinite
-            return slope * beside(delta=delta, slope=slope, phi_pos=intercept) + intercept
+            return slope * broadcast_first(delta=delta, slope=slope, phi_pos=intercept) + intercept
 
     def linked(self, link):
         """Return the metrics of claimed log-odds, slope·Δ + intercept, in the place of scores."""
         a, c = line_of(link)
         return type(self)(a**2 * self.q, a * self.r, a * self.b - c)
 
-    def _apart(self, link, phi_pos):
+    def _single_problems(self, link, phi_pos):
         """Return an array of pairs: metrics of claimed log-odds with one number each, and the share of positives."""
-        seen = self.linked(checked(link))
-        arrays = broadcast(q=seen.q, r=seen.r, b=seen.b, phi_pos=in_range("phi_pos", phi_pos, 0.0, 1.0))
+        linked = self.linked(checked(link))
+        arrays = broadcast(q=linked.q, r=linked.r, b=linked.b, phi_pos=in_range("phi_pos", phi_pos, 0.0, 1.0))
         pairs = np.empty(arrays[0].shape, object)
         for at in np.ndindex(pairs.shape):
             q, r, b, phi = (float(a[at]) for a in arrays)

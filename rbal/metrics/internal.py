@@ -1,4 +1,4 @@
-"""What other rooms use of this one, beside its public names."""
+"""What other rooms use of this one, in addition to its public names."""
 
 from ._formulas import Rates
 from ._metric_record import goals, named, two_prices

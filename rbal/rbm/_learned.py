@@ -18,7 +18,7 @@ ARRAYS = ("W", "b", "c", "base", "mean", "hidden_mean", "visible_chains", "hidde
 
 
 class Learned:
-    """Estimators that hold a training: what it has come to, and how it is written to a file."""
+    """Estimators that hold a training: its results, and its file."""
 
     def _publish(self, training):
         self._log_partition = None
@@ -81,7 +81,7 @@ class Learned:
         self._machine()
         params = self.get_params()
         if not isinstance(self.random_state, (int, np.integer)):
-            params["random_state"] = None  # a generator: what has become of it is part of the training
+            params["random_state"] = None  # a generator: its state is part of the training
         write(path, params, self._training, getattr(self, "feature_names_in_", None))
 
     @classmethod

@@ -61,7 +61,7 @@ class Bernoulli:
         return np.log(mean / (1.0 - mean))
 
     def in_gauge(self, parameters):
-        """Return parameters without the part that changes nothing: here there is none."""
+        """Return parameters without the part that changes nothing: binary units have none."""
         return parameters
 
     def log_norm(self, inputs):
@@ -176,7 +176,7 @@ _piece = threading.local()
 
 
 class GivenUp(BaseException):
-    """Ends a thread whose result nobody waits for any more."""
+    """Ends a thread whose result is no longer needed."""
 
 
 def go_on():
@@ -202,10 +202,10 @@ def _libraries():
 
 
 def serial_products():
-    """Keep matrix products in the thread that asks for them.
+    """Keep matrix products in the thread that calls them.
 
-    BLAS rounds differently with another number of threads, and one rounding may turn a random draw. So that a seed
-    means the same thing everywhere, the work is cut into pieces here, in one way, however many threads there are.
+    BLAS rounds differently with another number of threads, and one rounding may change a random draw. So that a seed
+    has the same result everywhere, the work is cut into the same pieces for any number of threads.
     """
     return _libraries().limit(limits=1, user_api="blas")
 

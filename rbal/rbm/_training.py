@@ -1,11 +1,10 @@
 """Persistent contrastive divergence, an epoch at a time.
 
 Two threads share the work. Where visible units are drawn and weights are changed, each has half of the visible units;
-where hidden units are, half of the rows. The halves are the same whatever the number of threads, and so are all digits.
+where hidden units are, half of the rows. The halves, and so all digits, are the same for any number of threads.
 Rows are chains first, then samples.
 
-A thread does all of several batches in one compiled call, and waits there for the other one, twice a batch: in Python
-one thread would have to wait for the other too.
+A thread processes several batches in one compiled call, in which it waits for the other one twice a batch.
 """
 
 import copy
@@ -44,7 +43,7 @@ SPREAD = 0.1  # √L times the standard deviation of the first weights
 MONITORED = 500  # samples that an epoch is judged by
 SITES = 4  # of each of them
 LARGEST = 87.0  # weight: one unit of such a weight decides another beyond the range of single precision
-WORSE = 2.0  # times the pseudo-likelihood of guesses, all states alike, is that of no training that goes well
+WORSE = 2.0  # times the pseudo-likelihood of uniform guesses: a training below it has failed
 
 
 class Parameters(NamedTuple):
@@ -354,8 +353,8 @@ class Training:
 def start(states, visible, hidden, n_chains, rng):
     """Begin a training on states (n, L).
 
-    The visible fields reproduce the means of the data, each state counted half a time more than it is seen, so that a
-    site that never changes has fields too. The chains start as samples of that.
+    The visible fields reproduce the means of the data, with half a count added to each state, so that a site that never
+    changes has finite fields. The chains start as samples of these independent sites.
     """
     n = len(states)
     counts = sum(visible.encode(states[i : i + 1000], np.float32).sum(axis=0) for i in range(0, n, 1000))

@@ -4,8 +4,8 @@ Random bits come from outside. Units are written over their inputs, which are ``
 matrix product needs no second pass. The exponential is written out, since the compiler can then work on many at once;
 so is the generator of random bits, for as many streams side by side.
 
-All are called from Python: what numpy does as fast is left to it, and plain loops over indices compile several times
-faster than slices.
+All are called from Python. Operations that numpy does as fast are left to it, and plain loops over indices compile
+several times faster than slices.
 """
 
 import math
@@ -192,9 +192,9 @@ def tabulate(rows, table):
 
 @jit
 def list_subsets(bits, index, count):
-    """Write the entries of a table whose sum is the product of each row of bits (n, 4 G), and how many there are.
+    """Write the entries of a table whose sum is the product of each row of bits (n, 4 G), and their number.
 
-    ``index`` is (n, G + 1): one is written at each step, and kept if it counts, which no branch is as fast as.
+    ``index`` is (n, G + 1): an entry is written at each step, and kept if it is not 0, which is faster than a branch.
     """
     for k in range(bits.shape[0]):
         n, row = 0, bits[k]
@@ -242,11 +242,11 @@ def list_columns(bits, subsets, index, count):
 
 @jit_sum
 def climb(W, dvz, visible, hidden, rate, shrink):
-    """Step up the likelihood with weights (D, M), in coordinates where the means are taken off the units.
+    """Step up the likelihood with weights (D, M), in coordinates where the means are subtracted from the units.
 
-    There the weights multiply (v - mean)(z - hidden_mean), and the penalty leaves the inputs at the means alone.
+    The weights multiply (v - mean)(z - hidden_mean), and the penalty does not change the inputs at the means.
     ``visible`` is the fields, the means and the gradient of v, all (D,); ``hidden`` the means, the gradient of z and
-    room for what the step takes off the biases, all (M,).
+    space for the decrease of the biases by the step, all (M,).
     """
     (b, mean, dv), (hidden_mean, dz, back) = visible, hidden
     for j in range(W.shape[1]):

@@ -1,6 +1,6 @@
-"""What other rooms use of this one, beside its public names."""
+"""What other rooms use of this one, in addition to its public names."""
 
 from ._machine import serial_products
-from ._partition import annealed, bridged, enumerable, enumerated, path_to, there_and_back
+from ._partition import annealed, both_directions, bridged, enumerable, enumerated, path_to
 
-__all__ = ["annealed", "bridged", "enumerable", "enumerated", "path_to", "serial_products", "there_and_back"]
+__all__ = ["annealed", "both_directions", "bridged", "enumerable", "enumerated", "path_to", "serial_products"]

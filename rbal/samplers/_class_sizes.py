@@ -18,7 +18,7 @@ STRATEGIES = [
 
 
 def by_function(strategy, y):
-    """Return what a user's function of the labels says, when it is a size for each class."""
+    """Return the sizes that a user's function of the labels gives, after a check that there is one for each class."""
     try:
         return dict(strategy(y))
     except (TypeError, ValueError, AttributeError, LookupError) as error:

@@ -59,24 +59,24 @@ class ModelSampler(Documented, NativeFrames, BaseSampler):
         return X, y, binarize_y
 
     def _resample(self, X, y, rng):
-        """Return rows and labels, class by class, new ones after those kept; ``_new_classes`` says which these are."""
+        """Return rows and labels, class by class, new ones after the kept ones, as ``_new_classes`` selects them."""
         dense = X.toarray() if sparse.issparse(X) else X
         coded = _columns.code(dense, y, self.n_states, self.n_bins)
         self.rbms_, self.report_ = {}, {}
-        kept, lent, labels = [], [], []
-        for label, places, rows in self._new_classes(coded, y, rng):
-            kept.append(places)
-            lent.append(_columns.donors(coded, np.flatnonzero(y == label), rows, rng))
+        kept, donors, labels = [], [], []
+        for label, rows_kept, rows in self._new_classes(coded, y, rng):
+            kept.append(rows_kept)
+            donors.append(_columns.donors(coded, np.flatnonzero(y == label), rows, rng))
             labels.append(label)
-        table = _columns.stacked(dense, np.concatenate(kept), np.concatenate(lent))
+        table = _columns.stacked(dense, np.concatenate(kept), np.concatenate(donors))
         # from "all that is kept, then all that is new" to one class after another
-        of = np.r_[np.repeat(labels, list(map(len, kept))), np.repeat(labels, list(map(len, lent)))]
-        order = np.concatenate([np.flatnonzero(of == label) for label in labels])
-        table, of = _safe_indexing(table, order), of[order].astype(y.dtype)
-        return (type(X)(table) if sparse.issparse(X) else table), of
+        labels_of_rows = np.r_[np.repeat(labels, list(map(len, kept))), np.repeat(labels, list(map(len, donors)))]
+        order = np.concatenate([np.flatnonzero(labels_of_rows == label) for label in labels])
+        table, labels_of_rows = _safe_indexing(table, order), labels_of_rows[order].astype(y.dtype)
+        return (type(X)(table) if sparse.issparse(X) else table), labels_of_rows
 
     def _machine(self, label, coded, y, rng):
-        """Return the machine of a class, trained when it is first asked for."""
+        """Return the machine of a class, trained at the first call."""
         if label not in self.rbms_:
             members = y == label
             if members.sum() < 2:

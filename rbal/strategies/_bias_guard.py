@@ -1,4 +1,4 @@
-"""Whether a trained machine has the bias that is predicted: the guard against one that only a few samples hold."""
+"""Whether a trained machine has the predicted bias: a guard against a bias that only a few samples determine."""
 
 import numpy as np
 from scipy.special import ndtr
@@ -10,9 +10,10 @@ SIGNS = np.array([1.0, -1.0])
 
 
 def free_share(sol, widths=1.0):
-    """Return the share of the training samples of a class, of the one with more, that are at or beyond the margin.
+    """Return the largest class-wise share of training samples at or beyond the margin.
 
-    The others pull with their whole weight. If they all do, nothing holds the bias of classes that weigh the same.
+    The other samples pull with their whole weight. If all of them do, nothing determines the bias of classes of equal
+    total weight.
 
     Parameters
     ----------
@@ -35,15 +36,15 @@ def free_share(sol, widths=1.0):
 
 
 def bias_is_held(free, kinked=True):
-    """Return whether enough samples hold the bias, so that a trained machine has the one that is predicted.
+    """Return whether enough samples determine the bias, so that a trained machine has the predicted one.
 
-    Where all but a few samples are within the margin of a loss with a kink, these few alone hold the bias of classes
-    that weigh the same, and they are the outliers of the data.
+    Where all but a few samples are within the margin of a loss with a kink, these few alone determine the bias of
+    classes of equal total weight, and they are the outliers of the data.
 
     Parameters
     ----------
     free : float or array
-        As :func:`free_share` returns it; NaN where nothing is known, which is not held.
+        As :func:`free_share` returns it; NaN, where it is unknown, counts as too few.
     kinked : bool
         Whether the loss has a kink, as the hinge; a smooth one is held by all samples.
 

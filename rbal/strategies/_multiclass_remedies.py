@@ -180,13 +180,13 @@ def compare_many(mixture, alphas, *, metric="ba", phi=None, scheme="ovr", **opti
     phi = alphas if phi is None else in_range("phi", real_array("phi", phi, 1), 0.0)
     if phi.shape != alphas.shape or not phi.sum() > 0.0:
         raise ValueError(f"phi must be {alphas.size} shares with a sum > 0, got shape {phi.shape}")
-    seen = {}
+    solutions = {}
 
     def solved(name, mixing=None):
         key = name, mixing
-        if key not in seen:
-            seen[key] = restore(mixture, alphas, name, mixing=mixing, scheme=scheme, **options)
-        return seen[key]
+        if key not in solutions:
+            solutions[key] = restore(mixture, alphas, name, mixing=mixing, scheme=scheme, **options)
+        return solutions[key]
 
     rows = {}
     for name, remedy in REMEDIES.items():
@@ -210,17 +210,17 @@ def _best(solved, remedy, alphas, threshold, metric, phi):
         offsets = {"trained": lambda: np.zeros(alphas.size), "logit adjustment": lambda: logit_offsets(solution)}.get(
             threshold, lambda: solution.metrics.best_offsets(metric, phi)
         )()
-        offsets = np.zeros(alphas.size) if np.isnan(offsets).any() else offsets  # of what did not converge: all is NaN
+        offsets = np.zeros(alphas.size) if np.isnan(offsets).any() else offsets  # no convergence: all is NaN
         return solution, offsets, float(value(solution.metrics.confusion(offsets)[None], phi / phi.sum())[0])
 
     if not remedy.searched or alphas.min() == alphas.max():
         return at(0.0)[:2]
     grid = np.linspace(0.0, 1.0, GRID)
-    found = [at(u) for u in grid]
-    best = int(np.argmax([height for *_, height in found]))
+    points = [at(u) for u in grid]
+    best = int(np.argmax([height for *_, height in points]))
     ends = grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)]
     closer = minimize_scalar(lambda u: -at(u)[2], bounds=ends, method="bounded", options={"maxiter": REFINED})
-    return max((found[best], at(float(closer.x))), key=lambda one: one[2])[:2]
+    return max((points[best], at(float(closer.x))), key=lambda one: one[2])[:2]
 
 
 def common_mixing(alphas, u):

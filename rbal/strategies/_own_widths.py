@@ -1,14 +1,14 @@
 """Solve for classes whose variances differ along the weights, where their covariances cannot be known."""
 
 from .._support.validation import positive_int
-from .._support.warnings import told_once
+from .._support.warnings import one_convergence_warning
 from ..moments import KernelMoments
 from ..saddle import solve
 
 ROUNDS = 4
 
 
-@told_once()
+@one_convergence_warning()
 def own_widths(moments, alpha_pos, alpha_neg, *, lam, rounds=ROUNDS, leverages="class", **options):
     """Return the order parameters of a kernel machine, with a width of its own for each class.
 

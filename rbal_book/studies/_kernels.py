@@ -25,7 +25,7 @@ from rbal import experiments, kernels
 from rbal.metrics import evaluate
 from rbal.saddle import solve
 from rbal.strategies import REMEDIES, own_widths
-from rbal.strategies.internal import LEVERAGES, apart, ends, theory_error
+from rbal.strategies.internal import LEVERAGES, interval_ends, theory_error, with_distances
 
 from ._stored import RESULTS, WORK, renew
 from .tables._sources import names, role_of
@@ -71,10 +71,10 @@ def believed(rng, table, fold):
         like = "as is" if remedy == "as is" else "class weights"
         if (C, like) not in sizes:
             sizes[C, like] = theory_error(features, K, y > 0, C, like)
-        spectra = apart(drawn, sizes[C, like], dice)
+        spectra = with_distances(drawn, sizes[C, like], dice)
         others = [foreseen(spectrum, features, C, remedy) for spectrum in spectra]
         one, wide = (foreseen(features, features, C, remedy, way) for way in (_ONE, _ROWS))
-        told = (wide, *ends(wide, one, others, LEVEL))
+        told = (wide, *interval_ends(wide, one, others, LEVEL))
         out |= {f"{name} {k}": float(value) for name, value in zip(BELIEVED[6:], told, strict=True)}
     return out
 

@@ -37,7 +37,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rbal import experiments
 from rbal.rbm import RBM
-from rbal.rbm.internal import annealed, bridged, enumerable, enumerated, path_to, serial_products, there_and_back
+from rbal.rbm.internal import annealed, both_directions, bridged, enumerable, enumerated, path_to, serial_products
 
 from ..datasets import images, lattice
 from ._stored import RESULTS, WORK, renew
@@ -114,7 +114,7 @@ def long_run(rng, machine, k):
     n_betas = LONGER * defaults()["max_betas"]
     with serial_products():
         features = path.machine.gibbs(path.machine.visible.encode(some, np.float32), n_betas // LONGER, rng)
-        _, forward, reverse = there_and_back(path, features, n_betas, rng, rounds=1)
+        _, forward, reverse = both_directions(path, features, n_betas, rng, rounds=1)
     log_z = bridged(forward, reverse, np.arange(len(some)))
     return {"value": log_z.value + float(path.log_z()), "error": log_z.error}
 
