@@ -1,9 +1,9 @@
-"""What other rooms use of this one, beside its public names."""
+"""Names of this room that other rooms use, besides its public ones."""
 
 from ._blocks import Diagonal
-from ._choice import cut, number_of_parts
 from ._estimate import ARGUMENTS, Fitter, Sample, evenly, from_covariances, from_rows
 from ._kernel import labelled
+from ._parts import cut, number_of_parts
 
 __all__ = [
     "ARGUMENTS",

@@ -300,50 +300,40 @@ def weight_side(mode, spectrum, shift, zeta, hats, value, jac):
         jac[0, 1] -= g2d
 
 
-@jit
-def norm_terms(spectrum, x_hat, q_hat, r_hat, above, pull):
-    """Write A - ζ and q̂ g λ + r̂² s to above and pull, both (n,), of which the norm of the weights is made."""
-    lam, g, s, shift, r_hat2 = spectrum.lam, spectrum.g, spectrum.s, spectrum.shift, r_hat * r_hat
-    for i in range(lam.size):
-        above[i] = x_hat * (lam[i] - shift)
-        pull[i] = q_hat * g[i] * lam[i] + r_hat2 * s[i]
-
-
 @jit_sum
-def norm_and_slope(mode, zeta, above, g, pull, g_null):
-    """Return the norm and its derivative in ζ, for A = ζ + above. Arrays are (n,): see ``norm_terms``."""
+def norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2):
+    """Return the norm and its derivative in ζ, as in the first row of ``weight_side``, for the root search."""
+    lam, g, s, shift = spectrum.lam, spectrum.g, spectrum.s, spectrum.shift
     n2 = n3 = g1 = g2 = 0.0
-    for i in range(above.size):
-        a = 1.0 / (zeta + above[i])
-        p = pull[i] * a * a
-        n2 += p
-        n3 += p * a
+    for i in range(lam.size):
+        a = 1.0 / (zeta + x_hat * (lam[i] - shift))
+        pull = (q_hat * g[i] * lam[i] + r_hat2 * s[i]) * a * a
+        n2 += pull
+        n3 += pull * a
         g1 += g[i] * a
         g2 += g[i] * a * a
-    if mode == SAT:  # the entropy of the weights, 1/L tr A⁻¹, shares the norm with the pull of the data
-        return n2 + g1 + g_null / zeta, -2.0 * n3 - g2 - g_null / zeta**2
+    if mode == SAT:
+        return n2 + g1 + spectrum.g_null / zeta, -2.0 * n3 - g2 - spectrum.g_null / zeta**2
     return n2, -2.0 * n3
 
 
 @jit
-def solve_norm(mode, norm, above, g, pull, g_null, guess):
+def solve_norm(mode, spectrum, norm, x_hat, q_hat, r_hat, guess):
     """Return ζ with ‖J‖²/L = norm: the norm falls monotonically in ζ, and its inverse square root is nearly linear.
 
     Weight in directions that neither vary nor separate costs nothing, so ζ = 0 if the others fall short of the norm.
     """
-    lowest, entropy, total = math.inf, g_null, 0.0
-    for i in range(above.size):
-        lowest = min(lowest, above[i])
-        entropy += g[i]
-        total += pull[i]
-    if mode != SAT:
-        entropy = 0.0
-        if g_null > 0.0 and lowest > 0.0 and norm_and_slope(mode, 0.0, above, g, pull, g_null)[0] <= norm:
-            return 0.0
+    r_hat2 = r_hat * r_hat
+    free = mode != SAT and spectrum.g_null > 0.0 and spectrum.lam[0] > 0.0
+    if free and norm_and_slope(mode, spectrum, 0.0, x_hat, q_hat, r_hat2)[0] <= norm:
+        return 0.0
+    m = sums(spectrum)
+    total = q_hat * m.g1 + r_hat2 * m.s0
+    entropy = m.g0 + spectrum.g_null if mode == SAT else 0.0
     lo, hi = 0.0, (entropy + math.sqrt(entropy * entropy + 4.0 * norm * total)) / (2.0 * norm)
     zeta = guess if 0.0 < guess < hi else hi
     for _ in range(200):
-        value, slope = norm_and_slope(mode, zeta, above, g, pull, g_null)
+        value, slope = norm_and_slope(mode, spectrum, zeta, x_hat, q_hat, r_hat2)
         if value > norm:
             lo = zeta
         else:

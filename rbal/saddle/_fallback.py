@@ -474,12 +474,15 @@ class Compiled(NamedTuple):
     fallback: int
 
 
-COMPILED = {}  # by loss and mode, where a point needed the fallback
+COMPILED = {}  # by loss and mode
 
 
 def tables_and_fallback(law, mode, needed=False):
     """Return what the settings hold of this loss and mode. The fallback is compiled when it is first needed."""
-    if needed and (law, mode) not in COMPILED:
+    compiled = COMPILED.get((law, mode))
+    if compiled is None:
+        compiled = COMPILED[law, mode] = Compiled(*law.table, 0)
+    if needed and compiled.fallback == 0:
         function, tables = (ridge_fallback, law.table) if mode == RIDGE else (sphere_fallback, law.tables)
-        COMPILED[law, mode] = Compiled(*tables, address(function, OUTCOME, kinds()))
-    return COMPILED.get((law, mode)) or Compiled(*law.table, 0)
+        compiled = COMPILED[law, mode] = Compiled(*tables, address(function, OUTCOME, kinds()))
+    return compiled

@@ -17,7 +17,57 @@ import numpy as np
 from scipy.linalg import blas, eigh, lapack
 
 from .._support.gauss import jit, jit_sum
-from ._equations import RIDGE, SAT, solve_norm
+from ._equations import RIDGE, SAT, SMALL
+
+
+@jit_sum
+def norm_and_slope(mode, zeta, above, g, pull, g_null):
+    """Return the norm and its derivative in ζ, for A = ζ + above and pull = g S + W², all (n,)."""
+    n2 = n3 = g1 = g2 = 0.0
+    for i in range(above.size):
+        a = 1.0 / (zeta + above[i])
+        p = pull[i] * a * a
+        n2 += p
+        n3 += p * a
+        g1 += g[i] * a
+        g2 += g[i] * a * a
+    if mode == SAT:  # the entropy of the weights, 1/L tr A⁻¹, shares the norm with the pull of the data
+        return n2 + g1 + g_null / zeta, -2.0 * n3 - g2 - g_null / zeta**2
+    return n2, -2.0 * n3
+
+
+@jit
+def solve_norm(mode, norm, above, g, pull, g_null, guess):
+    """Return ζ with ‖J‖²/L = norm: the norm falls monotonically in ζ, and its inverse square root is nearly linear.
+
+    Weight in directions that neither vary nor separate costs nothing, so ζ = 0 if the others fall short of the norm.
+    """
+    lowest, entropy, total = math.inf, g_null, 0.0
+    for i in range(above.size):
+        lowest = min(lowest, above[i])
+        entropy += g[i]
+        total += pull[i]
+    if mode != SAT:
+        entropy = 0.0
+        if g_null > 0.0 and lowest > 0.0 and norm_and_slope(mode, 0.0, above, g, pull, g_null)[0] <= norm:
+            return 0.0
+    lo, hi = 0.0, (entropy + math.sqrt(entropy * entropy + 4.0 * norm * total)) / (2.0 * norm)
+    zeta = guess if 0.0 < guess < hi else hi
+    for _ in range(200):
+        value, slope = norm_and_slope(mode, zeta, above, g, pull, g_null)
+        if value > norm:
+            lo = zeta
+        else:
+            hi = zeta
+        new = zeta + 2.0 * value / slope * (1.0 - math.sqrt(value / norm))
+        if abs(new - zeta) <= SMALL * zeta:
+            return new
+        if not lo < new < hi:
+            new = 0.5 * (lo + hi) if lo > 0.0 else 0.1 * hi
+        if hi - lo <= 4e-16 * hi:
+            return new
+        zeta = new
+    return zeta
 
 
 @jit

@@ -25,7 +25,6 @@ from ._equations import (
     assign,
     data_side,
     largest_of,
-    norm_terms,
     solve_bias,
     solve_norm,
     sums,
@@ -44,14 +43,12 @@ class Workspace(NamedTuple):
     value: np.ndarray
     jac: np.ndarray
     matrix: np.ndarray
-    above: np.ndarray
-    pull: np.ndarray
 
 
 @jit
-def workspace(n):
-    """Return fresh scratch arrays for n eigenvalues."""
-    return Workspace(np.empty((6, 4)), np.empty(4), np.empty((4, 4)), np.empty((3, 3)), np.empty(n), np.empty(n))
+def workspace():
+    """Return fresh scratch arrays."""
+    return Workspace(np.empty((6, 4)), np.empty(4), np.empty((4, 4)), np.empty((3, 3)))
 
 
 @jit
@@ -72,8 +69,7 @@ def evaluate(problem, spectrum, y, work, res, step):
     if mode == RIDGE:
         y[ZETA], shift = problem.ridge, 0.0
     else:
-        norm_terms(spectrum, x_hat, q_hat, r_hat, work.above, work.pull)
-        y[ZETA] = solve_norm(mode, problem.norm, work.above, spectrum.g, work.pull, spectrum.g_null, y[ZETA])
+        y[ZETA] = solve_norm(mode, spectrum, problem.norm, x_hat, q_hat, r_hat, y[ZETA])
     weight_side(mode, spectrum, shift, y[ZETA], (x_hat, q_hat, r_hat), value, jac)
     if not (value[1] > 0.0 and value[2] > 0.0 and math.isfinite(value[1] + value[2] + value[3])):
         return False
@@ -133,7 +129,7 @@ def newton(problem, spectrum, tol, max_iter, x_limit, y):
     Starts from y and writes the solution to it. Returns (residual, iterations). A residual of infinity means that the
     path left the domain, or that x grew beyond x_limit·√q, the mark of the SAT phase.
     """
-    work = workspace(spectrum.lam.size)
+    work = workspace()
     res, step, res_new, step_new = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     new = np.empty(5)
     assign(new, y)

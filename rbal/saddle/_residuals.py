@@ -42,7 +42,7 @@ def residuals(moments, alpha_pos, alpha_neg, kappa, *, n_newton=15, n_damped=120
     positive_int("n_damped", n_damped)
     norm = float(spectrum.Q)
     problem = Problem(UNSAT, HINGE.law, (margin, margin), alpha, (1.0, 1.0), (1.0, 1.0), norm, 0.0, True)
-    work, res, step = workspace(spectrum.lam.size), np.empty(3), np.empty(3)
+    work, res, step = workspace(), np.empty(3), np.empty(3)
     damped, fast = [], []
     sphere_start(problem, spectrum, y)
     for _ in range(n_damped):

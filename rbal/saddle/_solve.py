@@ -323,7 +323,7 @@ def checked_point(point, options):
 
 def check_single(values):
     """Refuse arrays among the arguments of one point."""
-    if any(isinstance(value, np.ndarray) and value.ndim for value in values):
+    if any([isinstance(value, np.ndarray) and value.ndim for value in values]):  # noqa: C419 - a list is faster
         raise ValueError(
             "alpha_pos, kappa and the like must be numbers in solve, which takes one point; for arrays use rbal.sweep"
         )

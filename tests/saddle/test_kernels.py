@@ -108,24 +108,12 @@ def test_weight_side(mode, k_hat, constant):
     np.testing.assert_allclose(jac, expected, rtol=1e-10, atol=1e-14)
 
 
-def norm_terms(spectrum):
-    above, pull = np.empty((2, spectrum.lam.size))
-    _equations.norm_terms(spectrum, 1.3, 0.8, 0.6, above, pull)
-    return above, pull
-
-
-def solve_norm(spectrum, norm, mode=UNSAT, guess=1.0):
-    above, pull = norm_terms(spectrum)
-    return _equations.solve_norm(mode, norm, above, spectrum.g, pull, spectrum.g_null, guess)
-
-
 @pytest.mark.parametrize("mode", [UNSAT, SAT])
 def test_norm_and_slope(mode):
     spectrum, *_ = system(constant=1)
     value, jac = np.empty(4), np.empty((4, 4))
     _equations.weight_side(mode, spectrum, spectrum.shift, 0.4, (1.3, 0.8, 0.6), value, jac)
-    above, pull = norm_terms(spectrum)
-    got = _equations.norm_and_slope(mode, 0.4, above, spectrum.g, pull, spectrum.g_null)
+    got = _equations.norm_and_slope(mode, spectrum, 0.4, 1.3, 0.8, 0.36)
     np.testing.assert_allclose(got, (value[0], jac[0, 0]), rtol=1e-13)
 
 
@@ -134,7 +122,7 @@ def test_norm_and_slope(mode):
 def test_solve_norm(norm, mode, guess):
     # The larger the norm, the closer k̂ to -x̂ λ_min: from any guess, the root that brentq finds.
     spectrum, C, delta, L = system()
-    zeta = solve_norm(spectrum, norm, mode, guess)
+    zeta = _equations.solve_norm(mode, spectrum, norm, 1.3, 0.8, 0.6, guess)
     k_hat = naive.solve_norm(C, delta, L, norm, 1.3, 0.8, 0.6, mode == SAT)
     assert zeta == pytest.approx(k_hat + 1.3 * spectrum.shift, rel=1e-10)
 
@@ -143,8 +131,8 @@ def test_solve_norm_beside_constant_features():
     # Weight on constant features is free: the norm is an upper bound, and k̂ = 0 where it is slack.
     spectrum, C, delta, L = system(constant=2)
     slack = naive.weight_side(C[:5, :5], delta[:5], L, 0.0, 1.3, 0.8, 0.6)[0]
-    assert solve_norm(spectrum, 1.01 * slack) == 0.0
-    zeta = solve_norm(spectrum, 0.5 * slack)
+    assert _equations.solve_norm(UNSAT, spectrum, 1.01 * slack, 1.3, 0.8, 0.6, 1.0) == 0.0
+    zeta = _equations.solve_norm(UNSAT, spectrum, 0.5 * slack, 1.3, 0.8, 0.6, 1.0)
     assert zeta == pytest.approx(naive.solve_norm(C, delta, L, 0.5 * slack, 1.3, 0.8, 0.6), rel=1e-10)
 
 
@@ -266,7 +254,7 @@ def state(p, spectrum, q=0.7, second=0.5, r=0.4):
     """A state y and what evaluate makes of it: its residual, its step, and whether it stayed in the domain."""
     y = np.array([math.log(q), second, r, 0.0, 1.0])
     res, step = np.empty(3), np.empty(3)
-    ok = _newton.evaluate(p, spectrum, y, _newton.workspace(spectrum.lam.size), res, step)
+    ok = _newton.evaluate(p, spectrum, y, _newton.workspace(), res, step)
     return y, res, step, ok
 
 
