@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 
+from ._support.extras import needs
 from ._support.streams import (
     check_page,
     complain,
@@ -249,6 +250,8 @@ def advise(chosen):
         setattr(chosen, name, in_utf8(getattr(chosen, name)))
     try:
         if chosen.html is not None:
+            with needs("plot", "--html"):
+                import matplotlib  # noqa: F401
             check_page(chosen.html, chosen.table)
         with compilation_reported(shown), table_path(chosen.table) as table:
             advice = advise_file(
@@ -265,7 +268,7 @@ def advise(chosen):
         if advice.many and (chosen.at_precision is not None or chosen.at_recall is not None):
             raise ValueError(f"--at-precision and --at-recall go with two classes, got {len(advice.data.classes)}")
         page = None if chosen.html is None else advice.to_html()
-    except (ValueError, OSError, MemoryError) as error:
+    except (ValueError, OSError, MemoryError, ImportError) as error:
         message = "not enough memory: give fewer rows or columns" if isinstance(error, MemoryError) else str(error)
         complain(clean(" ".join(message.split())))
         return BAD_INPUT

@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 
+from .._support.extras import needs
 from ..losses import LOSSES
 from ..strategies import REMEDIES
 from ._pipeline import learner
@@ -200,9 +201,10 @@ def _figures(advice):
 
 def _drawn(draw, sizes, labels, first=0):
     """Return SVG figures of these sizes, whose axes ``draw`` fills, with labels for those who cannot see them."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    with needs("plot", "the page of an advice"):
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
 
     from .._support.look import BLUE, SKY, VERMILLION
 

@@ -194,7 +194,9 @@ def _parquet(path, advance):
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise TableError("reading Parquet needs pyarrow: pip install pyarrow, or convert the table to CSV") from None
+        raise TableError(
+            "reading Parquet needs pyarrow: pip install 'rbal[parquet]', or convert the table to CSV"
+        ) from None
     try:
         file = parquet.ParquetFile(path)
         done, total = 0, max(file.metadata.num_rows, 1)

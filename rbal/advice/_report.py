@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from .._support.extras import needs
 from .._support.validation import number, positive_int, real_array
 from ..metrics import MixtureMetrics, Threshold
 from ..strategies import REMEDIES, bagging
@@ -153,7 +154,8 @@ def bags(advice, members):
 
 def plot(advice, axes=None):
     """Draw the remedies with their intervals, and the metric against the mixing; return the figure."""
-    import matplotlib.pyplot as plt
+    with needs("plot", "Advice.plot"):
+        import matplotlib.pyplot as plt
 
     from .._support.look import BLUE, SKY, VERMILLION
 

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from .._support.extras import needs
 from .._support.validation import real_array
 from . import _likelihood
 from ._class_sizes import STRATEGIES, sizes_after
@@ -208,7 +209,8 @@ class LikelihoodInformedSampler(ModelSampler):
         matplotlib Axes
         """
         check_is_fitted(self, "report_")
-        import matplotlib.pyplot as plt
+        with needs("plot", "LikelihoodInformedSampler.plot"):
+            import matplotlib.pyplot as plt
 
         from .._support import look
 

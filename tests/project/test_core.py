@@ -39,7 +39,7 @@ TOLD = [
     "Advice.plot needs matplotlib, which is not installed: pip install 'rbal[plot]'",
     "the page of an advice needs matplotlib, which is not installed: pip install 'rbal[plot]'",
     "rbal.widgets needs ipywidgets, which is not installed: pip install 'rbal[widgets]'",
-    "the histograms of a sampler needs matplotlib, which is not installed: pip install 'rbal[plot]'",
+    "LikelihoodInformedSampler.plot needs matplotlib, which is not installed: pip install 'rbal[plot]'",
 ]
 
 
