@@ -1,6 +1,7 @@
 """Compile all that chapters call, so that none waits: ``python -m rbal_book.warmup --jobs 2`` (make, Binder)."""
 
 import argparse
+import sys
 
 from rbal import warmup
 
@@ -29,7 +30,7 @@ def main():
     """Compile, and say what was done."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, help="processes at a time (as many as cores)")
-    done = run(parser.parse_args().jobs)
+    done = run(parser.parse_args().jobs, progress=sys.stderr.isatty())
     print(f"compiled {done.functions} functions in {done.seconds:.0f} s, kept in {done.folder}")
 
 
