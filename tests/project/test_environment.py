@@ -297,3 +297,12 @@ def test_no_file_is_large():
         str(path.relative_to(ROOT)): size for path in repository_files() if (size := path.stat().st_size) > MAX_BYTES
     }
     assert not large
+
+
+def test_files_that_comments_name_exist():
+    """The explorers name the Python files whose twins they are, CONTRIBUTING those that a recipe touches."""
+    sources = [ROOT / "CONTRIBUTING.md", *(ROOT / "book" / "_static" / "explorer").rglob("*.js")]
+    named = {path: re.findall(r"\b(?:rbal|rbal_book|tests|tools)/[\w/]+\.py\b", path.read_text()) for path in sources}
+    files = {name for names in named.values() for name in names if not name.endswith("/_name.py")}
+    assert len(files) > 10
+    assert not {name for name in files if not (ROOT / name).exists()}
