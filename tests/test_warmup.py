@@ -174,7 +174,7 @@ def test_functions_are_counted_and_the_first_is_told(function):
 @jitted
 @pytest.mark.parametrize("shown", [True, False])
 def test_one_line_says_what_is_waited_for(function, shown, capsys):
-    with cli.telling_of_compilation(shown):
+    with cli.compilation_reported(shown):
         function(1), function(1.0)
     out, err = capsys.readouterr()
     assert out == ""
@@ -185,7 +185,7 @@ def test_one_line_says_what_is_waited_for(function, shown, capsys):
 @jitted
 def test_it_says_why_files_of_the_wheel_are_not_used(function, monkeypatch, capsys):
     monkeypatch.setattr("rbal._support.cache.obstacle", lambda: "this CPU lacks abacus")
-    with cli.telling_of_compilation(True):
+    with cli.compilation_reported(True):
         function(1)
     assert "came with rbal are of no use here (this CPU lacks abacus)" in capsys.readouterr().err
 

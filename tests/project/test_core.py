@@ -27,7 +27,8 @@ assert rbm.sample(3, random_state=0).shape == (3, 6)
 advice = rbal.advise(X, y, C=1.0, kernel="linear", draws=4, progress=False)
 assert advice.pipeline(random_state=0).fit(X, y).score(X, y) > 0.5
 assert "<html" not in advice.explain()
-sampler = rbal.LikelihoodInformedSampler(rbm_params={"n_hidden": 4, "n_epochs": 2, "progress": False}, random_state=0)
+small = rbal.RBM(4, n_epochs=2, progress=False, random_state=0)
+sampler = rbal.LikelihoodInformedSampler(rbm=small, over_range=None, random_state=0)
 sampler.fit_resample((X > 0).astype(int), y)
 for call in (advice.plot, advice.to_html, lambda: rbal.widgets, lambda: sampler.plot()):
     try:
