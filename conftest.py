@@ -2,4 +2,4 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("torch") else ["rbal/deep", "rbal/studies/_deep.py"]
+collect_ignore = [] if find_spec("torch") else ["rbal_book/deep", "rbal_book/studies/_deep.py"]

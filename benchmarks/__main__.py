@@ -9,7 +9,8 @@ import time
 import numpy as np
 
 import rbal
-from rbal.datasets import images, synthetic
+from rbal.datasets import synthetic
+from rbal_book.datasets import images
 
 from . import advice, compiled, dense, first_use, generative, interactive, kernels, many, mixtures, training
 

@@ -5,8 +5,7 @@ import importlib.util
 import numpy as np
 from sklearn.neural_network import BernoulliRBM
 
-from rbal.rbm._layers import Bernoulli
-from rbal.rbm._machine import Machine
+from rbal.rbm._machine import Bernoulli, Machine
 from rbal.rbm._partition import annealed
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None

@@ -7,8 +7,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import rbal
-from rbal import plotting, widgets
+from rbal import widgets
 from rbal.widgets import _canvas, _curves, _data
+from rbal_book import plotting
 
 FRAMES = 24
 EXPLORERS = {  # a slider that is dragged, and where to

@@ -5,7 +5,7 @@ Names are loaded when they are first used, so that ``import rbal`` costs nothing
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Moments": "moments",
@@ -40,7 +40,6 @@ _MODULES = (
     "advice",
     "calibration",
     "datasets",
-    "deep",
     "experiments",
     "kernels",
     "learners",
@@ -50,12 +49,10 @@ _MODULES = (
     "metrics",
     "moments",
     "phases",
-    "plotting",
     "rbm",
     "saddle",
     "samplers",
     "strategies",
-    "studies",
     "warmup",
     "widgets",
 )

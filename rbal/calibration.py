@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, indexable
 
-from ._support.documented import Documented
 from ._support.validation import LARGEST, in_range, not_lost, number, real_array, squarable
+from ._support.wrapper import ClassifierWrapper
 from .learners import LinearSVM
 from .metrics import Link
-from .moments._estimate import Fitter, from_covariances, from_rows
+from .moments.internal import Fitter, from_covariances, from_rows
 from .saddle import solve
 
 __all__ = ["Calibrated", "calibrated"]
@@ -61,7 +61,7 @@ def calibrated(estimator, *, share=None):
     return Calibrated(estimator, share=share)
 
 
-class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Calibrated(ClassifierWrapper):
     """A linear classifier with the probabilities of the theory; :func:`rbal.calibrated` makes it.
 
     Parameters
@@ -121,20 +121,18 @@ class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "get_params"):
             raise TypeError(f"estimator must be a classifier, as LogisticRegression() is, got {self.estimator!r}")
         X, y = indexable(X, y)
-        given = {}
+        params = {}
         if sample_weight is not None:
             X, y, sample_weight = _weighted(X, y, sample_weight)
-            given = passed_on(self.estimator, sample_weight)
-        y = _two_labels(y)
+            params = passed_on(self.estimator, sample_weight)
+        y = two_labels(y)
         self.classes_ = np.unique(y)
         self.share_ = float(np.mean(y == self.classes_[1]))
         if self.share is not None:
             self.share_ = number("share", self.share, 0.0, 1.0)
-        self.estimator_ = clone(self.estimator).fit(X, y, **given)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-        last, features, rows = _unrolled(self.estimator_, X)
+        self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        self._copy_features(self.estimator_)
+        last, features, rows = _last_step(self.estimator_, X)
         squarable("X", not_lost("X", features))
         pulls = np.bincount(rows, minlength=len(y)) if sample_weight is None else sample_weight
         self.solution_ = _predicted(last, features, y, pulls)
@@ -187,39 +185,33 @@ class Calibrated(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         positive = self.decision_function(X) > 0
         return self.classes_[positive.astype(int)]
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags = self.estimator.__sklearn_tags__().input_tags
-        return tags
 
-
-class _Known(NamedTuple):
+class _TheoryTerms(NamedTuple):
     """A classifier in the terms of the theory."""
 
     loss: str
-    ridge: float  # factor of ‖w‖²/2 beside the summed loss
+    ridge: float  # factor of ‖w‖²/2, relative to the summed loss
     class_weight: object
-    margins: dict  # kappa and kappa_neg, where they are not those of the loss
+    margins: dict  # kappa and kappa_neg, where they differ from those of the loss
 
 
-def _known(estimator, D):
+def _theory_terms(estimator, D):
     """Return what the theory needs of a linear classifier of D features."""
     from sklearn.linear_model import LogisticRegression, RidgeClassifier
     from sklearn.svm import SVC, LinearSVC
 
     if isinstance(estimator, LinearSVM) and estimator.n_states is None:
         margins = {"kappa": estimator.kappa, "kappa_neg": estimator.kappa_neg}
-        return _Known(estimator.loss, estimator.lam * D, None, margins)
+        return _TheoryTerms(estimator.loss, estimator.lam * D, None, margins)
     weight = getattr(estimator, "class_weight", None)
     if isinstance(estimator, RidgeClassifier):
-        return _Known("square", 2.0 * estimator.alpha, weight, {})
+        return _TheoryTerms("square", 2.0 * estimator.alpha, weight, {})
     if isinstance(estimator, LogisticRegression) and hasattr(estimator, "C") and _is_ridge(estimator):
-        return _Known("logistic", 1.0 / estimator.C, weight, {})
+        return _TheoryTerms("logistic", 1.0 / estimator.C, weight, {})
     if isinstance(estimator, LinearSVC) and estimator.penalty == "l2":
-        return _Known(estimator.loss, 1.0 / estimator.C, weight, {})
+        return _TheoryTerms(estimator.loss, 1.0 / estimator.C, weight, {})
     if isinstance(estimator, SVC) and estimator.kernel == "linear":
-        return _Known("hinge", 1.0 / estimator.C, weight, {})
+        return _TheoryTerms("hinge", 1.0 / estimator.C, weight, {})
     raise ValueError(
         "estimator must be a linear classifier with an L2 penalty of a given size (LogisticRegression, "
         "SVC(kernel='linear'), LinearSVC, RidgeClassifier, rbal.LinearSVM), or a pipeline that ends in one, "
@@ -237,30 +229,30 @@ def _is_ridge(logistic):
 def _predicted(estimator, features, y, pulls):
     """Return the solution of the theory for a classifier trained on features (n, D) and labels (n,).
 
-    The ``pulls`` (n,) are the weights of the rows or how often each is there; they are taken by their mean in a class.
+    The ``pulls`` (n,) are the weights or the multiplicities of the rows; each class is solved with their mean.
     """
     labels = np.unique(y)
-    known, D = _known(estimator, features.shape[1]), features.shape[1]
+    terms, D = _theory_terms(estimator, features.shape[1]), features.shape[1]
     if not getattr(estimator, "fit_intercept", getattr(estimator, "fit_bias", True)):
         raise ValueError(f"estimator must fit an intercept, got {estimator!r}")
     resampled = np.repeat(y, pulls) if pulls.dtype.kind == "i" else y
-    weights = compute_class_weight(known.class_weight, classes=labels, y=resampled)
+    weights = compute_class_weight(terms.class_weight, classes=labels, y=resampled)
     sizes, factors = [], []
     for label, weight in zip(labels, weights, strict=True):
-        there = pulls[y == label]
-        sizes.append(float(np.count_nonzero(there)))
-        factors.append(weight * there.sum() / sizes[-1])
-    if not 0.0 < known.ridge < np.inf:
+        class_pulls = pulls[y == label]
+        sizes.append(float(np.count_nonzero(class_pulls)))
+        factors.append(weight * class_pulls.sum() / sizes[-1])
+    if not 0.0 < terms.ridge < np.inf:
         raise ValueError(f"estimator must have a finite penalty > 0, got {estimator!r}")
     return solve(
         _spectrum(features[y == labels[1]], features[y == labels[0]]), sizes[1] / D, sizes[0] / D,
-        model="svm", loss=known.loss, lam=known.ridge / D,
-        weight_pos=factors[1], weight_neg=factors[0], **known.margins,
+        model="svm", loss=terms.loss, lam=terms.ridge / D,
+        weight_pos=factors[1], weight_neg=factors[0], **terms.margins,
     )  # fmt: skip
 
 
 def _spectrum(pos, neg):
-    """Estimate the spectrum of two classes from their rows (n, D), without the optimism of few."""
+    """Estimate the spectrum of two classes from their rows (n, D), without the optimism of small samples."""
     if min(len(pos), len(neg)) < 2:
         raise ValueError(f"y must hold two samples of each class, got n_samples = {len(neg)} and {len(pos)}")
     if not pos.var(axis=0).sum() + neg.var(axis=0).sum() > 0.0:
@@ -271,7 +263,7 @@ def _spectrum(pos, neg):
     return Fitter(from_covariances(len(pos), len(neg), pos.mean(axis=0) - neg.mean(axis=0), *covariances)).fit()
 
 
-def _unrolled(estimator, X):
+def _last_step(estimator, X):
     """Return the last step of a fitted pipeline, the features (n, D) of all of X there, and the rows trained on."""
     steps = getattr(estimator, "steps", [("", estimator)])
     rows = np.arange(X.shape[0] if hasattr(X, "shape") else len(X))
@@ -292,9 +284,9 @@ def _weighted(X, y, sample_weight):
     """Return rows, labels and weights (n,) of the rows whose weight is not 0."""
     weight = _check_sample_weight(real_array("sample_weight", sample_weight, (0, 1))[()], X, dtype=float)
     in_range("sample_weight", weight, 0.0, LARGEST)
-    there = np.flatnonzero(weight)
-    if there.size < weight.size:
-        X, y, weight = (_safe_indexing(rows, there) for rows in (X, y, weight))
+    used = np.flatnonzero(weight)
+    if used.size < weight.size:
+        X, y, weight = (_safe_indexing(rows, used) for rows in (X, y, weight))
     return X, y, weight
 
 
@@ -310,7 +302,7 @@ def passed_on(estimator, sample_weight):
     return {f"{name}__sample_weight" if name else "sample_weight": sample_weight}
 
 
-def _two_labels(y):
+def two_labels(y):
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)

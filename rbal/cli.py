@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 
+from ._support.extras import needs
 from ._support.streams import (
     check_page,
     complain,
@@ -61,21 +62,21 @@ def ridges(text):
     if text == "best":
         return text
     try:
-        found = [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number, numbers with commas, or best, got {text!r}") from None
-    return found if len(found) > 1 else found[0]
+    return values if len(values) > 1 else values[0]
 
 
 def share(text):
     """Parse a share from the command line."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = -1.0
-    if not 0.0 < found < 1.0:
+        value = -1.0
+    if not 0.0 < value < 1.0:
         raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, got {text!r}")
-    return found
+    return value
 
 
 class Names:
@@ -99,8 +100,8 @@ def losses():
 
 
 def metrics():
-    """Names of the metrics that can count."""
-    from .metrics._records import goals
+    """Names of the metrics that can be optimised."""
+    from .metrics.internal import goals
 
     return goals()
 
@@ -242,15 +243,17 @@ def advise(chosen):
     """Run ``rbal advise`` and return its exit code."""
     with interrupts_wait():
         from .advice import advise_file
-        from .advice._report import clean
+        from .advice.internal import clean
 
     shown = not chosen.quiet and sys.stderr.isatty()
     for name in ("label", "positive", "categorical", "drop", "keep", "na"):
         setattr(chosen, name, in_utf8(getattr(chosen, name)))
     try:
         if chosen.html is not None:
+            with needs("plot", "--html"):
+                import matplotlib  # noqa: F401
             check_page(chosen.html, chosen.table)
-        with telling_of_compilation(shown), given(chosen.table) as table:
+        with compilation_reported(shown), table_path(chosen.table) as table:
             advice = advise_file(
                 table, chosen.label, chosen.metric, C=chosen.C, kernel=chosen.kernel, moments=chosen.moments,
                 loss=chosen.loss, costs=chosen.costs, positive=chosen.positive,
@@ -262,49 +265,42 @@ def advise(chosen):
             )  # fmt: skip
         if chosen.table == "-":
             advice.data.source = advice.data.source._replace(path=None)  # the file is gone
-        if getattr(advice, "many", False) and (chosen.at_precision is not None or chosen.at_recall is not None):
+        if advice.many and (chosen.at_precision is not None or chosen.at_recall is not None):
             raise ValueError(f"--at-precision and --at-recall go with two classes, got {len(advice.data.classes)}")
         page = None if chosen.html is None else advice.to_html()
-    except (ValueError, OSError, MemoryError) as error:
+    except (ValueError, OSError, MemoryError, ImportError) as error:
         message = "not enough memory: give fewer rows or columns" if isinstance(error, MemoryError) else str(error)
         complain(clean(" ".join(message.split())))
         return BAD_INPUT
     unwritten = None if page is None else write_page(chosen.html, page)
-    print(fitting_json(told(advice, chosen)) if chosen.json else told(advice, chosen), flush=True)
+    print(fitting_json(printed(advice, chosen)) if chosen.json else printed(advice, chosen), flush=True)
     if unwritten is not None:
         complain(clean(unwritten))
         return BAD_INPUT
     return DISAGREE if advice.agrees is False else OK
 
 
-def told(advice, chosen):
-    """Return what is printed: JSON, or text with the thresholds that were asked for."""
-    from .advice import _report, _telling
+def printed(advice, chosen):
+    """Return what is printed: JSON, or text with the thresholds of the options --at-precision and --at-recall."""
+    from .advice import internal
 
-    asked = {"precision": chosen.at_precision, "recall": chosen.at_recall}
-    asked = {name: value for name, value in asked.items() if value is not None}
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    if getattr(advice, "many", False):
-        return told_of_many(advice, chosen, bold)
+    if advice.many:
+        return advice.to_json() if chosen.json else internal.many_text(advice, bold=bold)
+    goals = {"precision": chosen.at_precision, "recall": chosen.at_recall}
+    goals = {name: value for name, value in goals.items() if value is not None}
     if chosen.json:
-        found = {f"at_{name}": _report.numbers(advice.threshold_for(**{name: v})) for name, v in asked.items()}
-        return _report.to_json(advice, **found)
-    rates = [_telling.of_rates(advice, **{name: value}) for name, value in asked.items()]
+        thresholds = {f"at_{name}": internal.numbers(advice.threshold_for(**{name: v})) for name, v in goals.items()}
+        return internal.to_json(advice, **thresholds)
+    rates = [internal.rate_sentence(advice, **{name: value}) for name, value in goals.items()]
     if not advice.whole:
-        return "\n".join([_report.text(advice), *map(_report.fold, rates)])
-    command = _telling.next_command(chosen.words, advice)
-    return _telling.text(advice, command, rates=rates, bold=bold)
-
-
-def told_of_many(advice, chosen, bold):
-    """Return what is printed about more than two classes: JSON, or text."""
-    from .advice._many_telling import text
-
-    return advice.to_json() if chosen.json else text(advice, bold=bold)
+        return "\n".join([internal.text(advice), *map(internal.fold, rates)])
+    command = internal.next_command(chosen.words, advice)
+    return internal.whole_text(advice, command, rates=rates, bold=bold)
 
 
 @contextlib.contextmanager
-def given(table):
+def table_path(table):
     """Yield the path of a table: itself or, for -, a file that holds standard input as long as the block runs."""
     if table != "-":
         yield table
@@ -323,20 +319,22 @@ def given(table):
 
 
 @contextlib.contextmanager
-def telling_of_compilation(shown):
-    """Say on stderr, in one line before the first function that is compiled in the block, what is waited for."""
+def compilation_reported(shown):
+    """Report once on stderr, before the first function that is compiled in the block, that compilation takes time."""
     from ._support import cache
     from ._support.compiling import counted
 
-    def tell():
+    def report():
         from tqdm import tqdm
 
-        why = cache.obstacle()
-        why = f"the compiled files that came with rbal are of no use here ({why})" if why else "this is the first run"
-        line = f"rbal: compiling for some seconds, since {why}; later runs do not (rbal warmup compiles all at once)"
+        obstacle = cache.obstacle()
+        reason = "this is the first run"
+        if obstacle:
+            reason = f"the compiled files that came with rbal are of no use here ({obstacle})"
+        line = f"rbal: compiling for some seconds, since {reason}; later runs do not (rbal warmup compiles all at once)"
         tqdm.write(line, file=sys.stderr)  # a bar that is being drawn moves on
 
-    with counted(tell if shown else None):
+    with counted(report if shown else None):
         yield
 
 

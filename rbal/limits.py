@@ -66,13 +66,13 @@ def large_margin(moments, alpha_pos, alpha_neg, *, weight_pos=1.0, weight_neg=1.
         k_hat = np.sqrt((q_hat * lam.sum() + r_hat2 * d2.sum()) / (L * moments.Q))
         q = (q_hat * (lam**2).sum() + r_hat2 * (lam * d2).sum()) / (L * k_hat**2)
         x, r = lam.sum() / (L * k_hat), r_hat * d2.sum() / (L * k_hat)
-        found = LargeMargin(q, r, 0.5 * (c_pos - c_neg) * x, x, k_hat, q_hat, r_hat)
-    if not (all(np.isfinite(v).all() for v in found) and np.all(q > 0.0) and np.all(r_hat2 > 0.0)):
+        solution = LargeMargin(q, r, 0.5 * (c_pos - c_neg) * x, x, k_hat, q_hat, r_hat)
+    if not (all(np.isfinite(v).all() for v in solution) and np.all(q > 0.0) and np.all(r_hat2 > 0.0)):
         raise ValueError(
             "alpha_pos, alpha_neg, weight_pos and weight_neg must be of sizes whose squares are doubles, "
             f"got {a_pos}, {a_neg}, {c_pos} and {c_neg}"
         )
-    return found
+    return solution
 
 
 def large_margin_error(shift, q):

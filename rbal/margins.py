@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr
 from ._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX
 from ._support.validation import one_of, real_array
 from .losses import EQUALITY, record_of
-from .losses._constraints import MAX_PANELS, NARROW
+from .losses.internal import MAX_PANELS, NARROW
 from .saddle import MixtureSolution, Solution
 
 
@@ -34,8 +34,8 @@ def test_density(solution, delta, label, cluster=None):  # noqa: PT028 - not a t
     """
     _check(solution, label)
     if cluster is not None:
-        place = _of_class(solution, label, cluster)
-        return solution.metrics.cluster_density(real_array("delta", delta))[..., place]
+        cluster = _checked_cluster(solution, label, cluster)
+        return solution.metrics.cluster_density(real_array("delta", delta))[..., cluster]
     return solution.metrics.density(real_array("delta", delta), label)
 
 
@@ -64,15 +64,14 @@ def train_density(solution, delta, label, cluster=None):
     """
     _check(solution, label)
     if cluster is not None:
-        place = _of_class(solution, label, cluster)
-        return train_density(solution.of_cluster(place), delta, label)
+        cluster = _checked_cluster(solution, label, cluster)
+        return train_density(solution.of_cluster(cluster), delta, label)
     if isinstance(solution, MixtureSolution):
-        mine = np.flatnonzero(solution.mixture.signs == label)
-        parts = [train_density(solution.of_cluster(c), delta, label) for c in mine]
-        shares = solution.mixture.shares[mine]
-        return sum(s * density for s, (density, _) in zip(shares, parts, strict=True)), float(
-            sum(s * atom for s, (_, atom) in zip(shares, parts, strict=True))
-        )
+        clusters = np.flatnonzero(solution.mixture.signs == label)
+        densities, atoms = zip(*(train_density(solution.of_cluster(c), delta, label) for c in clusters), strict=True)
+        shares = solution.mixture.shares[clusters]
+        density = sum(share * one for share, one in zip(shares, densities, strict=True))
+        return density, float(sum(share * atom for share, atom in zip(shares, atoms, strict=True)))
     u = label * real_array("delta", delta)
     mu, kappa = 0.5 * solution.r - label * solution.b, solution.kappa if label > 0 else solution.kappa_neg
     c = solution.weight_pos if label > 0 else solution.weight_neg
@@ -90,7 +89,7 @@ def train_density(solution, delta, label, cluster=None):
 
 
 def _cut_gaussian(u, mu, s, sw, kappa):
-    """∫ Dξ N(u; μ + sξ, w) θ(u - κ) / H((κ - μ - sξ)/√w), eq. (DeltaDistrTrain) at zero loss.
+    """Return ∫ Dξ N(u; μ + sξ, w) θ(u - κ) / H((κ - μ - sξ)/√w), eq. (DeltaDistrTrain) at zero loss.
 
     1/H = 1 + Φ/H: the first part is a Gaussian, the second lives where t = (κ - μ - sξ)/√w is not very negative, and
     is integrated over t on panels that follow both the Gaussian and the corner at t = 0; counted from the mean of t
@@ -124,14 +123,15 @@ def _normal(u, mu, s):
         return np.exp(-0.5 * ((u - mu) / s) ** 2) / (np.sqrt(2.0 * np.pi) * s)
 
 
-def _of_class(solution, label, cluster):
-    """Return the number of a cluster, when it is one of this class."""
+def _checked_cluster(solution, label, cluster):
+    """Return the index of a cluster, if it belongs to this class."""
     if not isinstance(solution, MixtureSolution):
         raise ValueError(f"cluster goes with the solution of a rbal.Mixture, got {type(solution).__name__}")
     return int(one_of("cluster", cluster, np.flatnonzero(solution.mixture.signs == label).tolist()))
 
 
 def _check(solution, label):
+    """Refuse solutions without a density, and labels that are not ±1."""
     one_of("label", label, (1, -1))
     if not isinstance(solution, Solution) or np.ndim(solution.b):
         raise TypeError("solution must be the Solution of one problem: index a sweep to pick a point")

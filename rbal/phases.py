@@ -14,15 +14,11 @@ from ._support import parallel
 from ._support.validation import broadcast, flag, in_range, number
 from ._support.warnings import convergence_warning
 from .losses import HINGE
-from .moments._mixture import Mixture
-from .moments._spectrum import spectrum_of
-from .saddle._kernels import newton_address
-from .saddle._mixture import critical_margins
-from .saddle._problem import EDGE, Question
-from .saddle._sphere import edges
+from .moments import Mixture, spectrum_of
+from .saddle.internal import EDGE, Settings, critical_margins, edges, newton_address
 
-ALPHA_RANGE = (1e-6, 1e8)  # where critical_alpha looks first
-SMALLEST_ALPHA = 1e-120  # and how far down it goes for large margins
+ALPHA_RANGE = (1e-6, 1e8)  # first bracket of critical_alpha
+SMALLEST_ALPHA = 1e-120  # its lowest end, for large margins
 SMALLEST_SHARE = 1e-20  # of a class
 SMALLEST_SIZE = 1e-150  # over L, of a class: its square is a double
 
@@ -60,23 +56,23 @@ def critical_margin(moments, alpha_pos, alpha_neg, *, fit_bias=True, tol=1e-12):
     )
     fit_bias, tol = flag("fit_bias", fit_bias), number("tol", tol, 1e-15)
     if isinstance(moments, Mixture):
-        margins, found = critical_margins(moments, pos.ravel(), neg.ravel(), fit_bias, tol)
-        _warn_of(~found)
+        margins, converged = critical_margins(moments, pos.ravel(), neg.ravel(), fit_bias, tol)
+        _warn_of(~converged)
         return margins.reshape(pos.shape)[()]
     full = spectrum_of(moments)
     out, alphas = np.empty((pos.size, 5)), np.empty((pos.size, 2))
     alphas[:, 0], alphas[:, 1] = pos.ravel(), neg.ravel()
-    # A margin is proportional to the weights: where it can be positive, none are spent on features that never vary.
+    # A margin is proportional to the weights: where it can be positive, features that never vary get none.
     spectrum = full.without_free()
-    question = Question(EDGE, *HINGE.tables, float(full.Q), fit_bias, tol, 200, newton_address(), 0)
+    settings = Settings(EDGE, *HINGE.tables, float(full.Q), fit_bias, tol, 200, newton_address(), 0)
     for lo, hi in parallel.pieces(len(alphas)):
-        edges(question, spectrum, alphas[lo:hi], out[lo:hi])
+        edges(settings, spectrum, alphas[lo:hi], out[lo:hi])
     bad = ~(out[:, 4] <= tol)
     if spectrum.lam[0] == 0.0:  # a direction without noise separates any amount of data, with its own margin
-        alone = 0.5 * np.sqrt(full.Q * spectrum.s[0])
-        out[:, 0] = np.where(bad | (out[:, 0] < alone), alone, out[:, 0])
+        own_margin = 0.5 * np.sqrt(full.Q * spectrum.s[0])
+        out[:, 0] = np.where(bad | (out[:, 0] < own_margin), own_margin, out[:, 0])
         bad[:] = False
-    if full.g_null > 0.0:  # weights on those features alone give every sample the score 0
+    if full.g_null > 0.0:  # weights on the features that never vary alone give every sample the score 0
         out[~bad, 0] = np.maximum(out[~bad, 0], 0.0)
     out[bad] = np.nan
     _warn_of(bad)

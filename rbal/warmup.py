@@ -10,8 +10,10 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from importlib.util import find_spec
 from typing import NamedTuple
 
+from ._support.extras import PACKAGES
 from ._support.validation import flag, one_of, positive_int
 
 
@@ -40,12 +42,11 @@ def solver():
 def phases():
     """Saddle points that are hard to find, which are solved in other ways; and where phases meet."""
     import rbal
-    from rbal.saddle._problem import RIDGE, UNSAT
-    from rbal.saddle._rescue import tables_and_rescue
+    from rbal.saddle.internal import RIDGE, UNSAT, tables_and_fallback
 
     for loss in rbal.losses.LOSSES.values():
         for mode in (UNSAT, RIDGE):
-            tables_and_rescue(loss, mode, needed=True)
+            tables_and_fallback(loss, mode, needed=True)
     classes = rbal.Moments.ising(m=0.4, delta=1.0, L=100)
     for fit_bias in (True, False):
         rbal.solve(classes, alpha_pos=0.1, alpha_neg=0.1, kappa=0.5, fit_bias=fit_bias)
@@ -150,17 +151,6 @@ def spins():
     synthetic.fit_potts_model(np.full((3, 2), 0.5), np.zeros((6, 6)), **options)
 
 
-def lattice():
-    """Lattice proteins: folding, and chains of sequences."""
-    from rbal.datasets import lattice
-
-    structures = lattice.load_structures()
-    start, end = (structures.native[name] for name in "AC")
-    lattice.p_nat(lattice.load_dimers()[:2, :27], structures, start)
-    few = {"n_samples": 2, "n_chains": 2, "burn_in": 19, "thin": 1, "p_min": 1e-12, "n_jobs": 1, "progress": False}
-    lattice.sample_dimers(structures, start, end, chi=5.0, rng=0, **few)
-
-
 def advice():
     """A table, as ``rbal advise`` takes it, and without widths."""
     import rbal
@@ -185,6 +175,7 @@ class Step(NamedTuple):
 
     call: Callable
     after: frozenset = frozenset()  # steps that compile what this one needs too
+    extra: str = ""  # without whose packages the step is left out
 
     @property
     def name(self):
@@ -202,18 +193,17 @@ STEPS = (
     Step(phases, frozenset({"solver"})),
     Step(losses, frozenset({"sweeps"})),
     Step(mixtures, frozenset({"losses"})),
-    Step(lattice),
     Step(spins),
     Step(bags, frozenset({"losses"})),
     Step(advice, frozenset({"losses", "phases", "mixtures"})),
-    Step(explorers, frozenset({"losses", "phases", "perceptron"})),
+    Step(explorers, frozenset({"losses", "phases", "perceptron"}), "widgets"),
 )
 
 
 # ---- how
 
 
-def run(only=None, *, jobs=None, native=False, progress=True):
+def run(only=None, *, jobs=None, native=False, progress=True, steps=STEPS):
     """Compile everything that is not in numba's cache.
 
     Parameters
@@ -226,6 +216,8 @@ def run(only=None, *, jobs=None, native=False, progress=True):
         Whether to compile for this very CPU what came with the package for a family of them.
     progress : bool
         Whether to show a bar.
+    steps : sequence of Step
+        What can be compiled. What a step comes after stands before it.
 
     Returns
     -------
@@ -248,7 +240,7 @@ def run(only=None, *, jobs=None, native=False, progress=True):
 
     from ._support.cache import NotKept
 
-    steps = chosen(only)
+    steps = chosen(only, steps)
     jobs = joblib.cpu_count() if jobs is None else positive_int("jobs", jobs)
     flag("native", native), flag("progress", progress)
     folder, began = cache_folder(), time.perf_counter()
@@ -263,17 +255,17 @@ def run(only=None, *, jobs=None, native=False, progress=True):
     return Warmed(functions, time.perf_counter() - began, folder)
 
 
-def chosen(only=None):
-    """Return the steps of these names and those that they need, in order; all steps for None."""
+def chosen(only=None, steps=STEPS):
+    """Return the steps of these names and those that they need, in order; all that are installed for None."""
     if only is None:
-        return list(STEPS)
+        return [step for step in steps if all(map(find_spec, PACKAGES.get(step.extra, ())))]
     for name in only:
-        one_of("only", name, tuple(step.name for step in STEPS))
+        one_of("only", name, tuple(step.name for step in steps))
     wanted = set(only)
-    for step in reversed(STEPS):  # what a step needs stands before it
+    for step in reversed(steps):  # what a step needs stands before it
         if step.name in wanted:
             wanted |= step.after
-    return [step for step in STEPS if step.name in wanted]
+    return [step for step in steps if step.name in wanted]
 
 
 def cache_folder():

@@ -16,7 +16,9 @@ import pandas as pd
 import pytest
 
 from rbal import cli
+from rbal._support.frames import TableError
 from rbal.advice import _reading
+from rbal.advice.internal import FileOptions, TableOptions
 
 ROOT = Path(__file__).parents[1]
 LABEL = "--label", "y"
@@ -212,7 +214,8 @@ def test_help_names_every_exit_code(capsys):
 
 
 def read(path, **options):
-    return _reading.read(path, "y", **options)
+    file = {name: options.pop(name) for name in vars(FileOptions()) if name in options}
+    return _reading.read(path, "y", TableOptions(**options), FileOptions(**file))
 
 
 WAYS = ("semicolon", "tab", "gzip", "latin-1", "utf-16", "bom", "blank lines", "quotes", "crlf")
@@ -340,11 +343,11 @@ def test_bad_table(tmp_path, text, says):
 def test_numbers_that_end(tmp_path, monkeypatch):
     rows = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(300))
     path = write(tmp_path, "x,y\n" + rows + "oops,a\n")
-    with pytest.raises(_reading.TableError, match="column 'x' holds numbers, but also 'oops'"):
+    with pytest.raises(TableError, match="column 'x' holds numbers, but also 'oops'"):
         read(path)
     monkeypatch.setattr(_reading, "BLOCK", 1)
     monkeypatch.setattr(_reading, "LOOKED", 1)  # the beginning has numbers only
-    with pytest.raises(_reading.TableError, match=r"column 'x' begins with numbers .* but holds 'oops' further on"):
+    with pytest.raises(TableError, match=r"column 'x' begins with numbers .* but holds 'oops' further on"):
         read(path)
 
 
@@ -367,7 +370,7 @@ def test_ten_gigabytes_of_nothing(tmp_path):
 
 def test_a_line_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(_reading, "LINE", 1000)
-    with pytest.raises(_reading.TableError, match="no line end"):
+    with pytest.raises(TableError, match="no line end"):
         read(write(tmp_path, "x" * 2000))
 
 

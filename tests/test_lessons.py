@@ -8,8 +8,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from rbal import lessons
-from rbal.lessons._exercises import EXERCISES
+from rbal_book import lessons
+from rbal_book.lessons._exercises import EXERCISES
 
 LESSONS = sorted(Path(__file__).resolve().parents[1].joinpath("notebooks", "lessons").glob("*.md"))
 # What stands in the place of `answer = ...`, in the names of the lesson.

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import itertools
 import os
 import pkgutil
 import pty
@@ -16,6 +17,7 @@ from numba import config
 from rbal import cli, warmup
 from rbal._support import compiling
 from rbal._support.jit import Kernel
+from rbal_book.warmup import STEPS
 
 ROOT = Path(__file__).parents[1]
 jitted = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
@@ -79,16 +81,17 @@ def compiled():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # such small data say nothing
-@pytest.mark.parametrize("step", warmup.STEPS, ids=lambda step: step.name)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
 def test_every_step_runs(step, compiled):
     assert compiled(step) >= 0
 
 
 def kernels():
-    """Every compiled function of the package, by name."""
+    """Every compiled function of both packages, by name."""
     found = {}
-    for module in pkgutil.walk_packages([str(ROOT / "rbal")], "rbal."):
-        if module.name.startswith("rbal.deep") or module.name.endswith(("__main__", "studies._deep")):
+    packages = [pkgutil.walk_packages([str(ROOT / name)], f"{name}.") for name in ("rbal", "rbal_book")]
+    for module in itertools.chain(*packages):
+        if module.name.startswith("rbal_book.deep") or module.name.endswith(("__main__", "studies._deep")):
             continue
         for name, value in vars(importlib.import_module(module.name)).items():
             if isinstance(value, Kernel) and value.py_func.__module__ == module.name:
@@ -101,7 +104,7 @@ def kernels():
 @jitted
 def test_no_kernel_is_left_out(compiled):
     """After all steps each has a compiled form in the cache: a new kernel needs a step that calls it."""
-    for step in warmup.STEPS:
+    for step in STEPS:
         compiled(step)
     every = kernels()
     assert len(every) > 100
@@ -171,7 +174,7 @@ def test_functions_are_counted_and_the_first_is_told(function):
 @jitted
 @pytest.mark.parametrize("shown", [True, False])
 def test_one_line_says_what_is_waited_for(function, shown, capsys):
-    with cli.telling_of_compilation(shown):
+    with cli.compilation_reported(shown):
         function(1), function(1.0)
     out, err = capsys.readouterr()
     assert out == ""
@@ -182,7 +185,7 @@ def test_one_line_says_what_is_waited_for(function, shown, capsys):
 @jitted
 def test_it_says_why_files_of_the_wheel_are_not_used(function, monkeypatch, capsys):
     monkeypatch.setattr("rbal._support.cache.obstacle", lambda: "this CPU lacks abacus")
-    with cli.telling_of_compilation(True):
+    with cli.compilation_reported(True):
         function(1)
     assert "came with rbal are of no use here (this CPU lacks abacus)" in capsys.readouterr().err
 

@@ -26,7 +26,7 @@ ROOT = digest.ROOT
 
 
 def cache_folder(root=ROOT):
-    """Folder of the results for this state of rbal/: the cache by itself would only watch the cells."""
+    """Folder of the results for this state of rbal and rbal_book: the cache by itself would only watch the cells."""
     return root / "_build" / ".jupyter_cache" / digest.outputs(root)
 
 
@@ -103,9 +103,9 @@ def run(path, timeout):
 
 def compile_once(jobs):
     """Compile what pages call, so that two of them do not do it at a time."""
-    from rbal import warmup
+    from rbal_book import warmup
 
-    done = warmup.run(jobs=jobs, progress=False)
+    done = warmup.run(jobs, progress=False)
     print(f"{done.functions} functions compiled in {done.seconds:.0f} s", flush=True)
 
 

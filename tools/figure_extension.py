@@ -1,7 +1,7 @@
 """Sphinx extension: figures of cells for wide and narrow pages in light and dark; key numbers hidden; tied punctuation.
 
-A figure of rbal.plotting is one SVG with a narrow version and a description inside. Here it becomes four files, two
-sizes in two palettes, of which a page shows one; the description becomes its alternative text.
+A figure of rbal_book.plotting is one SVG with a narrow version and a description inside. Here it becomes four files,
+two sizes in two palettes, of which a page shows one; the description becomes its alternative text.
 """
 
 import colorsys
@@ -75,7 +75,7 @@ def for_the_dark(svg):
 
 
 def parts(svg):
-    """Wide version, narrow version (or None), and description of a figure of rbal.plotting."""
+    """Wide version, narrow version (or None), and description of a figure of rbal_book.plotting."""
     found = re.search(
         r"<metadata><rbal-words>(.*?)</rbal-words>(?:<rbal-narrow>(.*?)</rbal-narrow>)?</metadata>\s*", svg, re.S
     )

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 HEADER = """\
 # Exact versions of everything that `make` installs. Written by `make lock` from pyproject.toml
-# (the extras book, test and dev), with Python {python}. Do not edit by hand.
+# (the extras plot, widgets, book, test and dev), with Python {python}. Do not edit by hand.
 """
 
 
@@ -23,7 +23,9 @@ def main():
         venv.create(folder, with_pip=True)
         pip = [str(Path(folder, "bin", "python")), "-m", "pip", "--disable-pip-version-check"]
         # setuptools is upgraded because Python 3.11 brings an old one, and 3.12 none
-        subprocess.run([*pip, "install", "-qq", "--upgrade", "setuptools", f"{ROOT}[book,test,dev]"], check=True)
+        subprocess.run(
+            [*pip, "install", "-qq", "--upgrade", "setuptools", f"{ROOT}[plot,widgets,book,test,dev]"], check=True
+        )
         freeze = [*pip, "freeze", "--all", "--exclude", "pip", "--exclude", "rbal"]
         frozen = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout
     pins = frozen.splitlines()

@@ -19,11 +19,12 @@ TESTS = ("rbal", *(f"tests/test_cli.py::{name}" for name in COMMAND))
 
 
 def pins():
-    """Return each dependency at the lowest version that is allowed."""
+    """Return each dependency, and those of the explorations, at the lowest version that is allowed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    if open_below := [line for line in project["dependencies"] if line.count(">=") != 1]:
+    lines = [*project["dependencies"], *project["optional-dependencies"]["widgets"]]
+    if open_below := [line for line in lines if line.count(">=") != 1]:
         sys.exit(f"no lowest version: {open_below}")
-    return [line.replace(">=", "==") for line in project["dependencies"]]
+    return [line.replace(">=", "==") for line in lines]
 
 
 def install(python):

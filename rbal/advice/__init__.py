@@ -6,8 +6,8 @@ it.
 """
 
 from ..losses import trained
-from ._advise import Advice, advise, advise_file
-from ._many import ManyAdvice
+from ._advice import Advice, ManyAdvice
+from ._advise import advise, advise_file
 from ._reading import read_table
 
 __all__ = ["Advice", "ManyAdvice", "advise", "advise_file", "read_table"]

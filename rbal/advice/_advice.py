@@ -1,11 +1,11 @@
-"""The Advice that :func:`rbal.advise` returns: what is recommended, what to expect of it, and how sure that is."""
+"""What :func:`rbal.advise` returns: what is recommended, what to expect of it, and how sure that is."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import _outlook, _page, _report
-from ._choice import Wanted
+from . import _page, _report, _text
+from ._selection import Search
 
 
 @dataclass
@@ -85,13 +85,14 @@ class Advice:
     candidates: object = field(default=None, repr=False)
     nothing: float = field(default=np.nan, repr=False)
     drawn: list = field(default_factory=list, repr=False)
-    wanted: Wanted = field(default=Wanted(), repr=False)
+    wanted: Search = field(default=Search(), repr=False)
     trained: object = field(default=None, repr=False)
     asked: dict = field(default_factory=dict, repr=False)  # arguments that were not the default, for the code
+    many = False  # whether there are more than two classes; no field
 
     @property
     def whole(self):
-        """Whether more than the remedy was left open: C, or the kernel."""
+        """Whether C or the kernel was searched, too."""
         return self.candidates is not None
 
     @property
@@ -130,7 +131,7 @@ class Advice:
         A :class:`rbal.metrics.Threshold`: if it is moved, its standard errors are those of a threshold that is tuned on
         as many held-out scores as there are rows, known for balanced accuracy and costs, and NaN for other metrics.
         """
-        return _outlook.threshold(self)
+        return _report.threshold(self)
 
     def threshold_for(self, *, recall=None, precision=None, costs=None):
         """Return the threshold of the recommended classifier for a wanted recall, precision or the lowest cost.
@@ -147,7 +148,7 @@ class Advice:
         rbal.metrics.Threshold
             With the standard errors of a threshold that is tuned on as many held-out scores as there are rows.
         """
-        return _outlook.threshold_for(self, recall=recall, precision=precision, costs=costs)
+        return _report.threshold_for(self, recall=recall, precision=precision, costs=costs)
 
     @property
     def calibration(self):
@@ -156,7 +157,7 @@ class Advice:
         A :class:`rbal.metrics.Link`: the probability of a positive with the score s is σ(slope·s + intercept). A slope
         below 1 says that a logistic regression is overconfident.
         """
-        return _outlook.solution(self).metrics.calibration(self.setting.share)
+        return _report.solution(self).metrics.calibration(self.setting.share)
 
     @property
     def curve_of_data(self):
@@ -169,7 +170,7 @@ class Advice:
         """
         kept = self.__dict__.setdefault("_curves", {})  # of each remedy that was recommended
         if self.best not in kept:
-            kept[self.best] = _outlook.curve_of_data(self)
+            kept[self.best] = _report.curve_of_data(self)
         return kept[self.best].copy()
 
     def explain(self):
@@ -179,7 +180,7 @@ class Advice:
         -------
         str
         """
-        return _report.explain(self)
+        return _text.explain(self)
 
     def plot(self, axes=None):
         """Draw the remedies with their intervals, and the metric against the mixing.
@@ -229,9 +230,7 @@ class Advice:
         pandas.DataFrame
             The metric with the trained threshold and with a moved one, a row for each number of members.
         """
-        from ._bags import predicted
-
-        return predicted(self, members)
+        return _report.bags(self, members)
 
     def pipeline(self, random_state=None, *, members=None, probabilities=False, share=None):
         """Return the recommended classifier, not yet fitted: coding, sampler, learner, and threshold if it is moved.
@@ -280,3 +279,100 @@ class Advice:
     def _repr_html_(self):
         """Return the verdict and the table, for a notebook."""
         return _page.to_fragment(self)
+
+
+@dataclass
+class ManyAdvice:
+    """The advice that :func:`rbal.advise` returns for three classes or more.
+
+    Attributes
+    ----------
+    table : pandas.DataFrame
+        One row per remedy, index (strategy, threshold): the ``predicted`` macro recall with its interval ``low`` to
+        ``high``, how far it is ``behind`` the best, the ``lowest`` recall of a class, the ``accuracy``, ``C`` and
+        ``mixing`` (NaN where nothing is sampled). Remedies share what is not known of the classes: all intervals are
+        that of the recommended one, moved. After a check also ``measured``, ``measured_error`` and, for the recommended
+        one and for doing nothing, ``expected``: the prediction at the size of the training folds.
+    best : (str, str)
+        Row of the recommended remedy: the simplest of those predicted within 0.02 of the best. A threshold that is
+        "moved" is one for each class, chosen by the theory.
+    confusion : pandas.DataFrame
+        Of each class (row) the shares that are answered as each class (column), as predicted for the recommended one.
+    recalls : pandas.DataFrame
+        One row per class: its ``rows``, predicted ``recall`` with ``low`` and ``high``, and the class that it is most
+        often ``taken for``.
+    thresholds : pandas.Series
+        What is subtracted from the score of each class; 0 if thresholds are as trained.
+    nothing : float
+        Predicted macro recall of the data as they are, with C = 1 or the C that was fixed.
+    notes : list of str
+    confidence : {"high", "moderate", "low"}
+    agrees : bool or None
+        Whether a check agrees with the theory; None without a check.
+    metric : str
+        "ba", the balanced accuracy: of many classes this is the macro recall.
+    level : float
+        Coverage of the intervals.
+    data, setting, rows : object
+        The table that was read, the classifier, and the candidate of each row of the table.
+    """
+
+    table: object
+    best: tuple
+    confusion: object
+    recalls: object
+    thresholds: object
+    nothing: float
+    notes: list
+    confidence: str
+    agrees: bool | None = None
+    metric: str = "ba"
+    level: float = 0.9
+    data: object = field(default=None, repr=False)
+    setting: object = field(default=None, repr=False)
+    rows: dict = field(default_factory=dict, repr=False)
+    many: bool = field(default=True, repr=False)
+    asked: dict = field(default_factory=dict, repr=False)  # arguments that were not the default, for the code
+
+    @property
+    def C(self):
+        """Inverse ridge of the recommended classifier."""
+        return float(self.table.loc[self.best, "C"])
+
+    @property
+    def kernel(self):
+        """Kernel of the recommended classifier: "linear"."""
+        return "linear"
+
+    def explain(self):
+        """Return the recommendation, and what is to be expected of it, in plain words."""
+        return _text.many_explain(self)
+
+    def pipeline(self, random_state=None):
+        """Return the recommended classifier, not yet fitted.
+
+        Parameters
+        ----------
+        random_state : int, RandomState instance or None
+            Seed of the sampler.
+
+        Returns
+        -------
+        estimator
+            Coding, sampler if there is one, a machine for each class against the rest, and a threshold for each class.
+        """
+        from ._pipeline import many_pipeline
+
+        return many_pipeline(self, random_state)
+
+    def to_json(self):
+        """Return the whole advice as one JSON object."""
+        return _report.many_to_json(self)
+
+    def to_html(self):
+        """Return a report as one HTML page that needs no other files and no network."""
+        return _page.many_to_html(self)
+
+    def _repr_html_(self):
+        """Return the verdict and the tables, for a notebook."""
+        return _page.many_to_fragment(self)

@@ -1,25 +1,27 @@
 """The functions that give advice, and the checks of their arguments."""
 
 import inspect
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from .._support.validation import MOST_DRAWS, flag, n_dimensions, number, one_of, positive_int, real_array, seeded
 from ..losses import LOSSES, trained
-from ..metrics._records import goals, named, two_prices
-from . import _table
+from ..metrics.internal import goals, named, two_prices
 from ._advice import Advice
-from ._choice import Wanted
-from ._judgement import How, predict, verify
-from ._remedies import Setting
+from ._check import Validation, verify
+from ._columns import ManyLabels
+from ._judgement import predict
+from ._prediction import Setting
+from ._reading import FileOptions, read
+from ._selection import Search
+from ._table import ManyCoder, TableOptions, from_arrays
 
 C_RANGE = 1e-10, 1e10  # outside, only rounding errors change
-
-
 MOMENTS = ("pooled", "width", "auto")
-LARGEST_ERROR = 20.0  # of log-distances: their exponentials are numbers
+LARGEST_ERROR = 20.0  # of log-distances: their exponentials are finite
 
 
 def advise(
@@ -92,8 +94,8 @@ def advise(
         little, two seconds of fits at most and the same on every machine: the recommended classifier and that of doing
         nothing, by cross-validation, which give the level of all predictions, weighed with the theory by their errors.
         Or all remedies, in columns beside the predictions of the theory, which say whether both agree. If anything is
-        trained, what is predicted for a moved threshold is that of a tuned one. Of more than five classes a little is
-        nothing.
+        trained, what is predicted for a moved threshold is that of a tuned one. With more than five classes, a little
+        is the same as nothing.
     check : bool
         True is ``train="check"``.
     folds, repeats : int
@@ -146,9 +148,8 @@ def advise(
     best mix          0.81   0.82
     class weights     0.81   0.82
     """
-    plan = _planned(locals())
-    seed = random_state
-    return _advised(partial(_table.from_arrays, X, y, positive, categorical, bool(standardize), seed, keep), plan)
+    options, table = checked_options(locals())
+    return _advised(partial(from_arrays, X, y, table), options)
 
 
 def advise_file(
@@ -213,59 +214,85 @@ def advise_file(
     Advice
         Or a :class:`rbal.advice.ManyAdvice`, if there are more than two labels.
     """
-    plan = _planned(locals())
-    from tqdm.auto import tqdm
-
-    from ._reading import read
-
+    options, table = checked_options(locals())
+    file = FileOptions(sep, encoding, decimal, thousands, na, drop)
     with tqdm(total=100, desc="reading", unit="%", disable=not progress, leave=False) as bar:
-        reading = partial(
-            read, path, label, positive=positive, categorical=categorical, drop=drop, keep=keep,
-            standardize=bool(standardize), sep=sep, encoding=encoding, decimal=decimal, thousands=thousands, na=na,
-            random_state=random_state, advance=lambda share: bar.update(int(100 * share) - bar.n),
-        )  # fmt: skip
-        return _advised(reading, plan, read=bar.close)
+        reading = partial(read, path, label, table, file, advance=lambda share: bar.update(int(100 * share) - bar.n))
+        return _advised(reading, options, when_read=bar.close)
 
 
-class Plan(NamedTuple):
-    """What is asked for, beside the table."""
+@dataclass(frozen=True)
+class Options:
+    """Arguments of advise, checked, beside the table and how it is read."""
 
-    wanted: Wanted
-    options: tuple  # that a Setting takes
-    how: How
-    checking: dict
-    asked: dict  # arguments of advise that are not the default
+    search: Search  # what is left open
+    C: float  # the one that is fixed, or with which doing nothing is meant
+    loss: str
+    metric: str
+    costs: tuple
+    train: str  # "none", "little" or "check"
+    folds: int
+    repeats: int
+    draws: int
+    level: float
+    model_error: float | None
+    n_jobs: int | None
+    random_state: object
+    progress: bool
+    changed: dict  # arguments that are not the default, as they can be written
+
+    @property
+    def validation(self):
+        """How the check is done."""
+        return Validation(self.folds, self.repeats, self.random_state, self.n_jobs, self.progress)
+
+    def setting(self, data):
+        """Return the Setting of a table of two classes."""
+        sizes = data.n_pos, data.n_neg, data.D
+        return Setting(*sizes, self.C, self.loss, self.metric, self.costs, tuned=self.train != "none")
 
 
-def _planned(given):
-    """Check the arguments of advise or of advise_file, and return the Plan."""
+def checked_options(given):
+    """Check the arguments of advise or of advise_file, a dict; return Options and TableOptions."""
     loss, moments, draws = given["loss"], given["moments"], given["draws"]
-    _strict(given["random_state"], **{name: given[name] for name in ("standardize", "check", "progress")})
+    seeded("random_state", given["random_state"])
+    for name in ("standardize", "check", "progress"):
+        flag(name, given[name])
     one_of("moments", moments, MOMENTS)
-    draws = _draws(loss, moments) if draws is None else draws
+    draws = _default_draws(loss, moments) if draws is None else draws
     train = "check" if given["check"] else one_of("train", given["train"], ("none", "little", "check"))
     level = number("level", given["level"], 0.0, 1.0, open_low=True)
     if level == 1.0:
         raise ValueError("level must be < 1, got 1")
-    error = None if given["model_error"] is None else number("model_error", given["model_error"], 0.0, LARGEST_ERROR)
-    how = How(draws, level, error, train)
-    wanted, C = _wanted(given["C"], given["kernel"], moments, loss)
-    counts = {name: given[name] for name in ("folds", "repeats")}
-    options = _checked(given["metric"], C, loss, given["costs"], draws=draws, **counts)
-    checking = {name: given[name] for name in ("folds", "repeats", "n_jobs", "progress", "random_state")}
-    return Plan(wanted, options, how, checking, _asked(given))
+    error = given["model_error"]
+    error = None if error is None else number("model_error", error, 0.0, LARGEST_ERROR)
+    search, C = _search(given["C"], given["kernel"], moments, loss)
+    metric, folds, repeats = given["metric"], given["folds"], given["repeats"]
+    one_of("metric", metric, goals())
+    C = number("C", C, *C_RANGE)
+    positive_int("draws", draws, MOST_DRAWS)
+    positive_int("folds", folds), positive_int("repeats", repeats)
+    if min(folds, draws) < 2:
+        raise ValueError(f"folds and draws must be at least 2, got {folds} and {draws}")
+    options = Options(
+        search, C, loss, metric, _costs(metric, given["costs"]), train, folds, repeats, draws, level, error,
+        given["n_jobs"], given["random_state"], given["progress"], _changed(given),
+    )  # fmt: skip
+    return options, TableOptions(
+        given["positive"], given["categorical"], bool(given["standardize"]), given["random_state"], given["keep"]
+    )
 
 
-def _asked(given):
+def _changed(given):
     """Return the arguments of advise that change its numbers and are not the default, as they can be written."""
-    found = {}
+    changed = {}
     for name, parameter in inspect.signature(advise).parameters.items():
         if name in ("X", "y", "n_jobs", "progress"):
             continue
         value = given[name]
         if not _same(value, parameter.default) and not isinstance(value, np.random.Generator):
-            found[name] = list(value) if isinstance(value, set) or getattr(value, "ndim", 0) else value
-    return found
+            changed[name] = list(value) if isinstance(value, set) or getattr(value, "ndim", 0) else value
+    return changed
 
 
 def _same(value, default):
@@ -275,55 +302,7 @@ def _same(value, default):
         return False
 
 
-def _advised(reading, plan, read=None):
-    """Return the advice on a table; ``read`` is called when it was read."""
-    data = _of_two(reading)
-    checks = plan.how.train == "check"
-    if data is None:
-        folds = {name: plan.checking[name] for name in ("folds", "repeats")} if checks else None
-        advice = _of_many(
-            reading,
-            (plan.wanted, *plan.options[:3]),
-            plan.how,
-            plan.checking["random_state"],
-            folds,
-            plan.checking["progress"],
-        )
-    else:
-        if read is not None:
-            read()
-        setting = Setting(data.n_pos, data.n_neg, data.D, *plan.options, tuned=plan.how.train != "none")
-        advice = Advice(**predict(data, setting, plan.wanted, plan.how, plan.checking["random_state"]))
-        advice = verify(advice, **plan.checking) if checks else advice
-    advice.asked = plan.asked
-    return advice
-
-
-def _of_two(reading):
-    """Return the Data of a table, or None if it has more than two classes."""
-    try:
-        return reading()
-    except _table.ManyLabels:
-        return None
-
-
-def _of_many(reading, classifier, how, random_state, check, progress):
-    """Read a table again that has more than two classes, and return the advice on it."""
-    from ._many import advise_many
-    from ._many_table import ManyCoder
-
-    options = {
-        "level": how.level,
-        "error": how.model_error,
-        "draws": how.draws,
-        "random_state": random_state,
-        "train": how.train,
-        "progress": progress,
-    }
-    return advise_many(reading(kind=ManyCoder), *classifier, check=check, **options)
-
-
-def _wanted(C, kernel, moments, loss):
+def _search(C, kernel, moments, loss):
     """Return what is left open, and the C that is fixed, or with which "doing nothing" is meant."""
     one_of("kernel", kernel, ("linear", "rbf", "best"))
     if one_of("loss", loss, trained()) != "hinge":
@@ -331,40 +310,49 @@ def _wanted(C, kernel, moments, loss):
             raise ValueError(f"loss must be 'hinge' for kernel='rbf', got {loss!r}")
         kernel = "linear"
     if isinstance(C, str) and C == "best":
-        return Wanted("best", kernel, moments), 1.0
+        return Search("best", kernel, moments), 1.0
     if isinstance(C, (str, bool)) or n_dimensions("C", C) == 0:
-        return Wanted(None, kernel, moments), C
+        return Search(None, kernel, moments), C
     grid = real_array("C", C)
     if grid.ndim != 1 or not grid.size:
         raise ValueError(f"C must be a number, a list of numbers or 'best', got shape {grid.shape}")
-    return Wanted(tuple(number("C", value, *C_RANGE) for value in grid.tolist()), kernel, moments), 1.0
+    return Search(tuple(number("C", value, *C_RANGE) for value in grid.tolist()), kernel, moments), 1.0
 
 
-def _draws(loss, moments):
+def _default_draws(loss, moments):
     """Return the default number of draws, which is smaller if each takes several saddle points, or quadratures."""
     quick = LOSSES[one_of("loss", loss, trained())].widest == np.inf and moments == "pooled"
     return 128 if quick else 32
 
 
-def _strict(random_state, **switches):
-    """Raise an error for what only looks like a seed or a truth value."""
-    seeded("random_state", random_state)
-    for name, value in switches.items():
-        flag(name, value)
+def _costs(metric, costs):
+    """Return the costs of both errors, which only ``metric="cost"`` takes."""
+    if named(metric).priced:
+        return two_prices(costs)
+    if costs is not None:
+        raise ValueError(f"costs go with metric='cost', got metric={metric!r}")
+    return 1.0, 1.0
 
 
-def _checked(metric, C, loss, costs, *, folds, repeats, draws):
-    """Check the arguments, and return what a Setting takes beside the sizes."""
-    one_of("metric", metric, goals())
-    one_of("loss", loss, trained())
-    C = number("C", C, *C_RANGE)
-    positive_int("draws", draws, MOST_DRAWS)
-    for name, value in (("folds", folds), ("repeats", repeats)):
-        positive_int(name, value)
-    if min(folds, draws) < 2:
-        raise ValueError(f"folds and draws must be at least 2, got {folds} and {draws}")
-    if not named(metric).priced:
-        if costs is not None:
-            raise ValueError(f"costs go with metric='cost', got metric={metric!r}")
-        return C, loss, metric, (1.0, 1.0)
-    return C, loss, metric, two_prices(costs)
+def _advised(reading, options, when_read=None):
+    """Return the advice on a table; ``when_read`` is called when a table of two classes was read."""
+    data = _of_two_classes(reading)
+    if data is None:
+        from ._many_judgement import advise_many
+
+        advice = advise_many(reading(coder=ManyCoder), options)
+    else:
+        if when_read is not None:
+            when_read()
+        advice = Advice(**predict(data, options.setting(data), options))
+        advice = verify(advice, options.validation) if options.train == "check" else advice
+    advice.asked = options.changed
+    return advice
+
+
+def _of_two_classes(reading):
+    """Return the Data of a table, or None if it has more than two classes: it is then read again."""
+    try:
+        return reading()
+    except ManyLabels:
+        return None

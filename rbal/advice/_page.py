@@ -7,12 +7,28 @@ import html
 import io
 import re
 
+import numpy as np
+
+from .._support.extras import needs
 from ..losses import LOSSES
 from ..strategies import REMEDIES
-from . import _report
 from ._pipeline import learner
-from ._report import clean, doing, explain, machine, nothing, remedy, summary, title
-from ._telling import code, of_data, of_probabilities
+from ._report import plot
+from ._text import (
+    class_sentences,
+    clean,
+    code,
+    doing,
+    explain,
+    machine,
+    many_verdict,
+    more_data,
+    nothing,
+    probability_sentence,
+    remedy,
+    summary,
+    title,
+)  # fmt: skip
 
 INK, BAND = "#222221", "#ebebeb"  # colours of the figure that the page replaces, since it may be dark
 
@@ -30,7 +46,7 @@ def to_html(advice):
         "verdict": _verdict(advice), "threshold": _paragraphs(threshold(advice)), "figures": _figures(advice),
         "table": _table(advice), "code": _text(code(advice)), "probabilities": _paragraphs(probabilities(advice)),
         "words": _paragraphs(*explain(advice).split("\n")[advice.agrees is False :]),  # the verdict shows it
-        "summary": _paragraphs(*summary(advice)), "more": _more_data(advice),
+        "summary": _paragraphs(*summary(advice)), "more": _more_data_section(advice),
     }  # fmt: skip
     return PAGE.format(style=STYLE, version=__version__, **parts)
 
@@ -38,6 +54,11 @@ def to_html(advice):
 def _text(words):
     """Escape words for the page, line by line."""
     return "\n".join(html.escape(clean(line)) for line in str(words).split("\n"))
+
+
+def _cell(words):
+    """Escape words for one line of the page."""
+    return html.escape(clean(str(words)))
 
 
 def _paragraphs(*lines):
@@ -56,9 +77,9 @@ def _verdict(advice):
         f"<div><dt>{_text(head)}</dt><dd><b>{_text(big)}</b><span>{_text(small)}</span></dd></div>"
         for head, big, small in cards
     )
-    kind = "verdict disagree" if wrong else "verdict"
-    what = f"Train {machine(advice, article=True)}. {doing(advice)}" if advice.whole else doing(advice)
-    return f'<section class="{kind}"><h2>{_text(what)}</h2>{warned}<dl>{shown}</dl></section>'
+    style = "verdict disagree" if wrong else "verdict"
+    advised = f"Train {machine(advice, article=True)}. {doing(advice)}" if advice.whole else doing(advice)
+    return f'<section class="{style}"><h2>{_text(advised)}</h2>{warned}<dl>{shown}</dl></section>'
 
 
 def _expected(advice, wrong):
@@ -86,7 +107,7 @@ def _expected(advice, wrong):
 
 
 def _behind(advice, value, plain):
-    """Say how much worse training on the unmodified data would do."""
+    """Return how much worse training on the unmodified data would do."""
     gain = advice.setting.record.sign * (value - plain)
     if abs(gain) < 0.005 * advice.setting.unit:
         return "all but the same"
@@ -95,10 +116,10 @@ def _behind(advice, value, plain):
 
 def _because(advice):
     data = advice.data
-    said = f"{data.n_pos:,} positive and {data.n_neg:,} negative rows"
+    sizes = f"{data.n_pos:,} positive and {data.n_neg:,} negative rows"
     if advice.agrees is None:
-        return f"{said}; not checked by training (rbal advise --check)"
-    return f"{said}; cross-validation {'agrees' if advice.agrees else 'disagrees'}"
+        return f"{sizes}; not checked by training (rbal advise --check)"
+    return f"{sizes}; cross-validation {'agrees' if advice.agrees else 'disagrees'}"
 
 
 # ---- the threshold, and probabilities
@@ -133,29 +154,32 @@ def probabilities(advice):
     """Return a caveat on the probabilities of the recommended classifier."""
     (strategy, _), data = advice.best, advice.data
     share, odds = data.n_pos / (data.n_pos + data.n_neg), data.n_pos / data.n_neg
-    how = "with class weights" if REMEDIES[strategy].weights else "on resampled rows" * REMEDIES[strategy].samples
-    if advice.whole and (said := of_probabilities(advice)):
-        return said
+    training = "with class weights" if REMEDIES[strategy].weights else "on resampled rows" * REMEDIES[strategy].samples
+    if advice.whole and (sentence := probability_sentence(advice)):
+        return sentence
     if hasattr(learner(advice.setting.loss, advice.setting.C), "predict_proba"):
-        said = (
-            f"Trained {how}, the probabilities of predict_proba are"
-            if how
+        sentence = (
+            f"Trained {training}, the probabilities of predict_proba are"
+            if training
             else "The probabilities of predict_proba are"
         )
     else:
-        said = f"A {LOSSES[advice.setting.loss].title} gives scores (decision_function), not probabilities. "
-        said += "Probabilities fitted to them"
-        said += f" {how} are" if how else " are"
-    if not how:
-        return f"{said} those of this table, {share:.1%} of it positive; on another mix of the classes they are off."
+        sentence = f"A {LOSSES[advice.setting.loss].title} gives scores (decision_function), not probabilities. "
+        sentence += "Probabilities fitted to them"
+        sentence += f" {training} are" if training else " are"
+    if not training:
+        return (
+            f"{sentence} those of this table, {share:.1%} of it positive; on another mix of the classes they are off."
+        )
     n_pos, n_neg, weight_pos, weight_neg = REMEDIES[strategy].design(data.n_pos, data.n_neg, 1.0)
-    seen = n_pos * weight_pos / (n_neg * weight_neg)  # odds of a positive in the training set
-    even = abs(seen - 1.0) < 1e-9
+    trained_odds = n_pos * weight_pos / (n_neg * weight_neg)  # odds of a positive in the training set
+    mix, part = "another mix of the classes", f"{trained_odds / (1.0 + trained_odds):.1%}"
+    if abs(trained_odds - 1.0) < 1e-9:
+        mix, part = "a balanced problem", "half"
     return (
-        f"{said} those of {'a balanced problem' if even else 'another mix of the classes'}, not of this table: they "
-        f"take {'half' if even else f'{seen / (1.0 + seen):.1%}'} of the rows as positive, where {share:.1%} are. For "
-        f"this table multiply the odds p/(1−p) of a positive by {odds / seen:.3g}, or calibrate on rows in its own mix "
-        "that were not trained on."
+        f"{sentence} those of {mix}, not of this table: they take {part} of the rows as positive, where {share:.1%} "
+        f"are. For this table multiply the odds p/(1−p) of a positive by {odds / trained_odds:.3g}, or calibrate on "
+        "rows in its own mix that were not trained on."
     )
 
 
@@ -166,22 +190,23 @@ def _figures(advice):
     """Return two SVG figures that take their colours from the page."""
 
     def draw(left, right):
-        _report.plot(advice, (left, right))
+        plot(advice, (left, right))
         if left.get_legend():  # the long names of the remedies leave more room on the left
             left.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncol=3, fontsize="small", columnspacing=1.0)
 
-    told = f"Predicted {title(advice)}"
-    labels = f"{told} of every remedy, with intervals", f"{told} against the mixture of under- and oversampling"
+    metric = f"Predicted {title(advice)}"
+    labels = f"{metric} of every remedy, with intervals", f"{metric} against the mixture of under- and oversampling"
     return _drawn(draw, ((4.9, 3.9), (4.1, 3.9)), labels)
 
 
 def _drawn(draw, sizes, labels, first=0):
     """Return SVG figures of these sizes, whose axes ``draw`` fills, with labels for those who cannot see them."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    with needs("plot", "the page of an advice"):
+        import matplotlib as mpl
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
 
-    from ..plotting import BLUE, SKY, VERMILLION
+    from .._support.look import BLUE, SKY, VERMILLION
 
     inks = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
     clear = {"figure.facecolor": "none", "axes.facecolor": "none", "legend.frameon": False}
@@ -201,11 +226,11 @@ def _drawn(draw, sizes, labels, first=0):
     return "\n".join(shown)
 
 
-def _more_data(advice):
+def _more_data_section(advice):
     """Return a section on what more rows would bring, with a figure, if the whole classifier was advised on."""
     if not advice.whole:
         return ""
-    from ..plotting import BLUE, VERMILLION
+    from .._support.look import BLUE, VERMILLION
 
     curve = advice.curve_of_data
 
@@ -220,8 +245,10 @@ def _more_data(advice):
         ax.legend(loc="best", fontsize="small")
 
     figure = _drawn(draw, [(4.9, 3.2)], [f"Predicted {title(advice)} against rows added to either class"], first=2)
-    said = _paragraphs(of_data(advice), "The remedy and C are held, and so is the mix of the classes that is tested.")
-    return f'<h2>What more data would bring</h2>\n{said}\n<div class="figures">{figure}</div>\n'
+    words = _paragraphs(
+        more_data(advice), "The remedy and C are held, and so is the mix of the classes that is tested."
+    )
+    return f'<h2>What more data would bring</h2>\n{words}\n<div class="figures">{figure}</div>\n'
 
 
 def _svg(figure):
@@ -243,9 +270,92 @@ def _table(advice):
             f"{v['predicted']:.3f}", f"{v['low']:.3f} – {v['high']:.3f}", f"{v['tpr']:.3f}", f"{v['tnr']:.3f}",
         ]  # fmt: skip
         cells += [f"{v['expected']:.3f}", f"{v['measured']:.3f} ± {v['measured_error']:.3f}"] if checked else []
-        kind = ' class="best"' if row == advice.best else ""
-        lines.append(f"<tr{kind}>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>")
+        mark = ' class="best"' if row == advice.best else ""
+        lines.append(f"<tr{mark}>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>")
     return "\n".join([*lines, "</tbody></table>"])
+
+
+# ---- three classes or more
+
+
+def _grid(head, rows, best=None):
+    """Return an HTML table of strings; the row of that index is marked."""
+    top = "".join(f"<th>{_cell(word)}</th>" for word in head)
+    body = "".join(
+        f"<tr{' class=best' if k == best else ''}>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>"
+        for k, row in enumerate(rows)
+    )
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _many_table(advice):
+    head = ["remedy", "C", "macro recall", f"{advice.level:.0%} interval", "lowest recall"]
+    checked = "measured" in advice.table
+    rows = []
+    for row, v in advice.table.iterrows():
+        line = [remedy(row), f"{v['C']:.3g}", f"{v['predicted']:.3f}", f"{v['low']:.3f} to {v['high']:.3f}"]
+        line.append(f"{v['lowest']:.3f}")
+        rows.append(line + ([f"{v['measured']:.3f} ± {v['measured_error']:.3f}"] if checked else []))
+    return _grid(head + (["measured"] if checked else []), rows, list(advice.table.index).index(advice.best))
+
+
+def _classes(advice):
+    head = ["class", "rows", "recall", f"{advice.level:.0%} interval", "mostly taken for", "threshold"]
+    rows = [
+        [
+            name,
+            f"{v['rows']:,}",
+            f"{v['recall']:.3f}",
+            f"{v['low']:.3f} to {v['high']:.3f}",
+            v["taken for"],
+            f"{cut:.3g}",
+        ]
+        for (name, v), cut in zip(advice.recalls.iterrows(), advice.thresholds, strict=True)
+    ]
+    return _grid(head, rows)
+
+
+def _confusion(advice):
+    """Return the confusion matrix in percent, darker where it is more."""
+    names, body = [_cell(name) for name in advice.confusion.columns], []
+    for name, line in zip(names, advice.confusion.to_numpy(), strict=True):
+        cells = "".join(
+            f'<td style="background:rgb(0 114 178 / {0.6 * np.sqrt(max(value, 0.0)):.2f})">'
+            f"{f'{100 * value:.0f}' if value >= 0.005 else ''}</td>"
+            for value in line
+        )
+        body.append(f"<tr><th>{name}</th>{cells}</tr>")
+    top = "".join(f"<th>{name}</th>" for name in names)
+    return f"<table><thead><tr><th></th>{top}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def _many_verdict_section(advice):
+    first, second = many_verdict(advice)
+    style = "verdict disagree" if advice.agrees is False else "verdict"
+    words = "".join(f"<p>{_cell(line)}</p>" for line in (second, *class_sentences(advice)[:2]))
+    return f'<section class="{style}"><h2>{_cell(first)}</h2>{words}</section>'
+
+
+def many_to_fragment(advice):
+    """Return the verdict and the table of remedies, for a notebook."""
+    return (
+        f'<div class="rbal-advice"><style>{FRAGMENT}</style>{_many_verdict_section(advice)}{_many_table(advice)}</div>'
+    )
+
+
+def many_to_html(advice):
+    """Return the page."""
+    from .. import __version__
+
+    notes = "".join(f"<p>{_cell(line)}</p>" for line in class_sentences(advice))
+    return MANY_PAGE.format(
+        style=STYLE, verdict=_many_verdict_section(advice), code=_text(code(advice, short=True)),
+        classes=_classes(advice), confusion=_confusion(advice), remedies=_many_table(advice), notes=notes,
+        version=__version__,
+    )  # fmt: skip
+
+
+# ---- templates
 
 
 LIGHT = """color-scheme: light; --ink: #1f2328; --paper: #ffffff; --soft: #57606a; --line: #d8dee4; --box: #eef6fc;
@@ -327,6 +437,31 @@ share of the negatives that are left in peace.</small></p>
 {words}
 <h2>What was read</h2>
 {summary}
+<p><small>Made by rbal {version}. Predicted: mean over training sets of this size; its interval is that of the class
+statistics, and of what the theory errs by on real tables.</small></p>
+</main></body></html>
+"""
+
+MANY_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Advice on an imbalanced table</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{style}</style></head><body><main>
+<h1>Advice on an imbalanced table</h1>
+{verdict}
+<h2>In Python</h2>
+<div class="scroll"><pre><code>{code}</code></pre></div>
+<h2>Every class</h2>
+<div class="scroll" role="region" aria-label="Every class, in numbers" tabindex="0">{classes}</div>
+<h2>Who is taken for whom</h2>
+<div class="scroll" role="region" aria-label="Confusion matrix" tabindex="0">{confusion}</div>
+<p><small>Of each class (row), percent that are answered as each class (column), as predicted. Shares below half a
+percent are left out.</small></p>
+<h2>Every remedy</h2>
+<div class="scroll" role="region" aria-label="Every remedy, in numbers" tabindex="0">{remedies}</div>
+<p><small>Marked: recommended. Macro recall is the mean recall over the classes, lowest that of the class that fares
+worst. All intervals are that of the recommended remedy, moved.</small></p>
+<h2>How sure</h2>
+{notes}
 <p><small>Made by rbal {version}. Predicted: mean over training sets of this size; its interval is that of the class
 statistics, and of what the theory errs by on real tables.</small></p>
 </main></body></html>

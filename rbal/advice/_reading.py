@@ -8,6 +8,7 @@ import os
 import warnings
 import zlib
 from collections import Counter
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ import pandas as pd
 from .._support.files import any_path
 from .._support.frames import as_floats, distinct, needs_plain
 from .._support.validation import listed
-from ._table import Coder, TableError, _some
-from ._texts import Texts, check_marks, relabelled, without
+from ._columns import TableError, some_names
+from ._table import DEFAULTS, Coder
+from ._text_columns import Texts, check_marks, relabelled, without
 
 LINE = 16_000_000  # largest length of a line, in bytes
 BLOCK = 32_000_000  # approximate number of bytes that are parsed at once
@@ -36,26 +38,53 @@ class Source(NamedTuple):
     options: dict
 
 
-def read(path, label, *, positive=None, categorical="auto", drop=(), keep=(), standardize=True, random_state=0,
-         advance=None, kind=Coder, **how):  # fmt: skip
-    """Read a table from a file by a ``kind`` of Coder; ``advance`` is told the share of the file that was read.
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is read, as in :func:`rbal.advice.advise_file`; what is None is recognised."""
 
-    ``how`` are the options of :func:`read_table` beside ``drop`` and ``categorical``.
+    sep: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    na: object = ()
+    drop: object = ()
+
+
+READ_AS_RECOGNISED = FileOptions()
+
+
+def read(path, label, options=DEFAULTS, file=READ_AS_RECOGNISED, *, advance=None, coder=None):
+    """Return the Data of a table in a file.
+
+    Parameters
+    ----------
+    path, label
+        As in :func:`rbal.advice.advise_file`.
+    options : TableOptions
+    file : FileOptions
+    advance : function, optional
+        It is called with the share of the file that was read.
+    coder : class, optional
+        Coder or ManyCoder.
+
+    Returns
+    -------
+    Data or ManyData
     """
-    coder, unusual = kind(categorical, standardize, random_state, keep), False
-    how |= {"drop": listed("drop", drop), "categorical": categorical}
-    for block, labels, current in _blocks(path, label, advance=advance, **how):
+    coder, unusual = (coder or Coder)(options), False
+    file = replace(file, drop=listed("drop", file.drop))
+    for block, labels, current in _blocks(path, label, file, options.categorical, advance):
         texts, unusual = current, unusual or needs_plain(block)
         coder.add(block, labels)
     if not coder.classes:
         raise TableError("the table has no rows")
-    new, said = (None, []) if texts is None else relabelled(list(coder.classes))
+    new, sentences = (None, []) if texts is None else relabelled(list(coder.classes))
     if new is not None:
         coder.relabel(new)
-    data = coder.finish(positive)
+    data = coder.finish()
     data.is_unusual = unusual
-    data.notes += coder.numbers_as_text() if texts is None else [*said, *texts.notes(data.columns)]
-    data.source = Source(path, label, _spelled(how, texts))
+    data.notes += coder.numbers_as_text() if texts is None else [*sentences, *texts.notes(data.columns)]
+    data.source = Source(path, label, _spelled(file, options.categorical, texts))
     return data
 
 
@@ -85,16 +114,16 @@ def read_table(
         Labels (n,).
     """
     blocks, labels = [], []
-    how = {"sep": sep, "encoding": encoding, "decimal": decimal, "thousands": thousands, "na": na}
-    for block, these, current in _blocks(path, label, drop=listed("drop", drop), categorical=categorical, **how):
-        blocks.append(block), labels.append(these)
+    file = FileOptions(sep, encoding, decimal, thousands, na, listed("drop", drop))
+    for block, block_labels, current in _blocks(path, label, file, categorical):
+        blocks.append(block), labels.append(block_labels)
         texts = current
     if not blocks:
         raise TableError("the table has no rows")
     y = pd.concat(labels, ignore_index=True)
     y = pd.Series(np.asarray(y), name=label).infer_objects()
-    found = distinct(y).tolist()
-    return _joined(blocks), y if texts is None else y.map(relabelled(found)[0])
+    classes = distinct(y).tolist()  # which refuses labels that are lists
+    return _joined(blocks), y if texts is None else y.map(relabelled(classes)[0])
 
 
 def _joined(blocks):
@@ -109,11 +138,10 @@ def _joined(blocks):
     return X
 
 
-def _blocks(path, label, *, drop=(), categorical="auto", sep=None, encoding=None, decimal=None, thousands=None, na=(),
-            advance=None):  # fmt: skip
+def _blocks(path, label, file, categorical="auto", advance=None):
     """Yield blocks of features and labels of a file and, of a CSV file, the Texts that read them, or else None."""
-    path, na = any_path("path", path), listed("na", na, "words or numbers")
-    for name, value in (("sep", sep), ("encoding", encoding)):
+    path, file = any_path("path", path), replace(file, na=listed("na", file.na, "words or numbers"))
+    for name, value in (("sep", file.sep), ("encoding", file.encoding)):
         if value is not None and not isinstance(value, str):
             raise TableError(f"{name} must be text, got {value!r}")
     if not path.exists():
@@ -122,23 +150,23 @@ def _blocks(path, label, *, drop=(), categorical="auto", sep=None, encoding=None
         raise TableError(f"{str(path)!r} is not a file: give one CSV or Parquet file")
     if path.stat().st_size == 0:
         raise TableError(f"{str(path)!r} is empty")
-    check_marks(decimal, thousands)
-    with open(path, "rb") as file:
-        is_parquet = file.read(4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
+    check_marks(file.decimal, file.thousands)
+    with open(path, "rb") as opened:
+        is_parquet = opened.read(4) == b"PAR1" or path.suffix.lower() in (".parquet", ".pq")
     if is_parquet:
         for block in _parquet(path, advance):
-            unwanted = _unwanted(list(block.columns), label, drop)
-            yield without(block.drop(columns=unwanted), na), block[label], None
+            unwanted = _unwanted(list(block.columns), label, file.drop)
+            yield without(block.drop(columns=unwanted), file.na), block[label], None
         return
-    left = [*drop, *(() if isinstance(categorical, str) else listed("categorical", categorical))]
-    wanted = {"left": left, "decimal": decimal, "thousands": thousands, "na": na}
-    for block, labels, texts in _csv(path, label, sep, encoding, wanted, advance):
-        yield block.drop(columns=_unwanted([*block.columns, label], label, drop)[1:]), labels, texts
+    not_numbers = [*file.drop, *(() if isinstance(categorical, str) else listed("categorical", categorical))]
+    for block, labels, texts in _csv(path, label, file, not_numbers, advance):
+        yield block.drop(columns=_unwanted([*block.columns, label], label, file.drop)[1:]), labels, texts
 
 
-def _spelled(how, texts):
+def _spelled(file, categorical, texts):
     """Return the options of read_table that differ from their defaults, with what was recognised in their place."""
-    given = {**how, **({} if texts is None else texts.settings(how.get("sep"), how.get("encoding")))}
+    given = {**vars(file), "categorical": categorical}
+    given |= {} if texts is None else texts.settings(file.sep, file.encoding)
     if texts is None:
         given = {name: value for name, value in given.items() if name in ("drop", "na")}
     lists = {name: list(v) for name, v in given.items() if not (v is None or isinstance(v, str))}
@@ -152,12 +180,12 @@ def _unwanted(columns, label, drop):
     except ValueError:  # an array
         known = False
     if not known:
-        raise TableError(f"there is no column {label!r} to be the label: there are {_some(columns)}")
+        raise TableError(f"there is no column {label!r} to be the label: there are {some_names(columns)}")
     if columns.count(label) > 1:
         raise TableError(f"two columns are called {label!r}: rename one")
     for name in drop:
         if name not in columns:
-            raise TableError(f"there is no column {name!r} to leave out: there are {_some(columns)}")
+            raise TableError(f"there is no column {name!r} to leave out: there are {some_names(columns)}")
     return [label, *(name for name in dict.fromkeys(drop) if name != label)]
 
 
@@ -166,7 +194,9 @@ def _parquet(path, advance):
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
-        raise TableError("reading Parquet needs pyarrow: pip install pyarrow, or convert the table to CSV") from None
+        raise TableError(
+            "reading Parquet needs pyarrow: pip install 'rbal[parquet]', or convert the table to CSV"
+        ) from None
     try:
         file = parquet.ParquetFile(path)
         done, total = 0, max(file.metadata.num_rows, 1)
@@ -180,18 +210,18 @@ def _parquet(path, advance):
         raise TableError(f"{str(path)!r} is not a readable Parquet file ({_line(error)})") from None
 
 
-def _kept_type(kind):
+def _kept_type(arrow_type):
     """Return the pandas type for an Arrow type that would become Python objects, or None for any other."""
-    if str(kind) == "bool":
+    if str(arrow_type) == "bool":
         return pd.BooleanDtype()
-    return pd.ArrowDtype(kind) if str(kind).startswith(("decimal", "list", "struct", "map")) else None
+    return pd.ArrowDtype(arrow_type) if str(arrow_type).startswith(("decimal", "list", "struct", "map")) else None
 
 
-def _csv(path, label, sep, encoding, wanted, advance):
+def _csv(path, label, file, not_numbers, advance):
     """Yield blocks of a CSV file with their labels and the Texts that read them; rows must be as long as the header."""
-    head = _head(path, encoding)
-    encoding = encoding or "utf-8-sig"
-    fields, sep = _header(head, encoding, path, sep)
+    head = _head(path, file.encoding)
+    encoding = file.encoding or "utf-8-sig"
+    fields, sep = _header(head, encoding, path, file.sep)
     lines = max(1, head.count(b"\n"))
     nrows = max(100, int(BLOCK * lines / max(len(head), 1)))
 
@@ -225,7 +255,8 @@ def _csv(path, label, sep, encoding, wanted, advance):
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-            texts = Texts(*map(beginning, (None, object)), label, sep=sep, **wanted)
+            marks = {"sep": sep, "decimal": file.decimal, "thousands": file.thousands}
+            texts = Texts(*map(beginning, (None, object)), label, not_numbers, na=file.na, **marks)
             texts.twice = [name for name, count in Counter(fields).items() if count > 1 and name]
             size, raw = os.path.getsize(path), watched()
             text, blocks = parsed(raw, dtype=texts.dtype, chunksize=nrows)

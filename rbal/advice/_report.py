@@ -1,250 +1,163 @@
-"""Write an advice in words, as a figure and as JSON."""
+"""Numbers that follow from an advice without any data: threshold, more rows, bags; as a figure and as JSON."""
 
 import json
 import math
-import shutil
-import textwrap
 
 import numpy as np
+import pandas as pd
 
-from ..losses import LOSSES
-from ..strategies import REMEDIES
-from ._judgement import displaced
+from .._support.extras import needs
+from .._support.validation import number, positive_int, real_array
+from ..metrics import MixtureMetrics, Threshold
+from ..strategies import REMEDIES, bagging
+from ._judgement import ends
+from ._pipeline import MEMBER
+from ._prediction import Choice, Wide, at_threshold, best_threshold, prediction_of
+from ._text import clean, explain, many_verdict, remedy, title
 
 VERSION = 1  # of the JSON: a later one may leave out or rename what an earlier one has, but not within a number
-WIDEST = 100  # characters in a line of the text that the command prints; fewer where the terminal has fewer
+STEPS = (1, 2, 5)  # round numbers of rows to add, in every decade
+LEAST, MOST = 0.15, 10.0  # smallest and largest of them, in units of today's rows
+MOST_COLUMNS = 2.0  # largest number of columns to add, in units of today's
 
 
-def remedy(row):
-    """Return the name of a remedy, from its (strategy, threshold)."""
-    strategy, threshold = row
-    return f"{strategy}, threshold moved" if threshold == "moved" else strategy
+def choice(advice):
+    """Return C and mixing of the recommended remedy."""
+    return Choice(advice.C, float(advice.table.loc[advice.best, "mixing"]))
 
 
-def title(advice):
-    """Return the name of the metric within a sentence."""
-    return advice.setting.record.title
+def solution(advice):
+    """Return the saddle point of the recommended classifier."""
+    return prediction_of(advice.moments, advice.setting, advice.best[0], choice(advice))
 
 
-def clean(text):
-    """Escape control characters and writing directions in text from a file, so that no terminal obeys them."""
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in str(text))
+def threshold(advice):
+    """Return the threshold of the recommended classifier, with its rates."""
+    m, setting = solution(advice).metrics, advice.setting
+    if advice.best[1] == "trained":
+        return Threshold(0.0, float(m.tpr()), float(m.ppv(setting.share)), 0.0, 0.0, 0.0)
+    costs = _costs(setting)
+    if costs is not None:
+        return threshold_for(advice, costs=costs)
+    cut = float(best_threshold(m, setting))
+    return Threshold(cut, float(m.tpr(cut)), float(m.ppv(setting.share, cut)), np.nan, np.nan, np.nan)
 
 
-def fold(line):
-    """Break a line of words as the terminal would, but between words."""
-    width = min(shutil.get_terminal_size((WIDEST, 0)).columns, WIDEST)
-    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+def _costs(setting):
+    """Return the costs of both errors to which the metric is equivalent, or None."""
+    if setting.record.priced:
+        return setting.costs
+    return (1.0 / setting.share, 1.0 / (1.0 - setting.share)) if setting.metric == "ba" else None
 
 
-def explain(advice):
-    """Return paragraphs: a disagreement first, then what to do and why, how much it matters, and how sure it is."""
-    parts = [_disagreement(advice)] if advice.agrees is False else [_offset(advice)]
-    parts += [_recommendation(advice), of_training(advice), _flat(advice), _confidence(advice)]
-    parts += [f"Note: {clean(note)}" for note in advice.notes]
-    return "\n".join(part for part in parts if part)
+def threshold_for(advice, **goal):
+    """Return the threshold for a recall, a precision or costs, as numbers."""
+    sizes = {"n_pos": advice.data.n_pos, "n_neg": advice.data.n_neg}
+    for name in {"recall", "precision"} & {name for name, value in goal.items() if value is not None}:
+        goal[name] = number(name, goal[name], 0.0, 1.0)
+    cut = solution(advice).metrics.threshold_for(advice.setting.share, **goal, **sizes)
+    return Threshold(*map(float, cut))
 
 
-def _disagreement(advice):
-    table = advice.table
-    gap = (table["measured"] - table["expected"]).abs()
-    worst = gap.idxmax()
-    parts = [
-        "THEORY AND DATA DISAGREE.",
-        _offset(advice),
-        f"Believe the measured column, not the predicted one: for “{remedy(worst)}” the theory expects "
-        f"{table.loc[worst, 'expected']:.3f} and cross-validation measures {table.loc[worst, 'measured']:.3f} ± "
-        f"{table.loc[worst, 'measured_error']:.3f}.",
-    ]
-    return " ".join(part for part in parts if part)
+# ---- more rows, and more columns
 
 
-def _offset(advice):
-    """Return a sentence on the mean offset of all remedies, empty unless it is large."""
-    if not displaced(advice):
-        return ""
-    gap = advice.table["measured"] - advice.table["expected"]
-    alike = int((np.sign(gap) == np.sign(advice.offset)).sum())
-    words = {5: "five", 10: "ten"}
-    rows = words.get(len(gap), len(gap))
-    share = f"all {rows}" if alike == len(gap) else f"{alike} of {rows}"
-    verb, by = ("cost", "more") if advice.setting.record.priced else ("score", "higher")
-    by = by if advice.offset > 0.0 else {"more": "less", "higher": "lower"}[by]
-    said = (
-        f"Trained classifiers {verb} {abs(advice.offset):.3f} ± {advice.offset_error:.3f} {by} than predicted, "
-        f"in {share} remedies."
-    )
-    return said if advice.agrees is False else said + " That may be chance, but believe the measured column."
+def amounts(n):
+    """Return round numbers of rows or columns to add to n, from a part of it to several times as many, ascending."""
+    series = [step * 10**k for k in range(9) for step in STEPS]
+    return [more for more in series if LEAST * n <= more <= MOST * n]
 
 
-def machine(advice, article=False):
-    """Return the recommended classifier within a sentence, with its article if that is asked for."""
+def curve_of_data(advice):
+    """Return what more rows of either class bring, and more columns of the same kind, as a DataFrame."""
+    n_pos, n_neg, columns = advice.data.n_pos, advice.data.n_neg, len(advice.data.columns)
+    rows = [("positives", more, n_pos + more, n_neg, 1.0) for more in (0, *amounts(n_pos))]
+    rows += [("negatives", more, n_pos, n_neg + more, 1.0) for more in (0, *amounts(n_neg))]
+    if advice.kernel == "linear":
+        added = [more for more in amounts(columns) if more <= MOST_COLUMNS * columns]
+        rows += [("columns", more, n_pos, n_neg, 1.0 + more / columns) for more in (0, *added)]
+    kind, more, *sizes = zip(*rows, strict=True)
+    sizes = np.array(sizes, float)
+    value, widths = _values(advice, advice.moments, sizes)
+    draws = np.stack([_values(advice, moments, sizes, widths)[0] for moments in advice.drawn])
+    now = np.array([kind.index(name) for name in kind])
+    sign = advice.setting.record.sign
+    low, high = np.sort(sign * ends(value, draws, advice.level), axis=0)
+    gain = value - value[now]
+    gain_low, gain_high = np.sort(sign * ends(gain, draws - draws[:, now], advice.level), axis=0)
+    return pd.DataFrame({
+        "kind": kind, "more": more, "predicted": sign * value, "low": low, "high": high, "gain": sign * gain,
+        "gain_low": gain_low, "gain_high": gain_high,
+    })  # fmt: skip
+
+
+def _values(advice, moments, sizes, widths=None):
+    """Return the metric of the recommended remedy, where more is better, and the widths if it has any.
+
+    Columns of the same kind vary and separate as today's: with f times as many, the squared distance of
+    the classes is f times as large, and the law of the eigenvalues is the same.
+
+    Parameters
+    ----------
+    advice : Advice
+    moments : Spectrum or Wide
+    sizes : (3, n) array
+        Positives, negatives, and how many times as many columns.
+    widths : (n, 2) array, optional
+        Widths that are known already.
+
+    Returns
+    -------
+    ((n,) array, (n, 2) array or None)
+    """
+    setting, n = advice.setting._replace(phi=advice.setting.share, chosen=()), sizes.shape[1]
+    value, solved_widths = np.empty(n), np.empty((n, 2)) if isinstance(moments, Wide) else None
+    for growth in np.unique(sizes[2]):
+        at = np.flatnonzero(sizes[2] == growth)
+        grown = setting._replace(n_pos=sizes[0, at], n_neg=sizes[1, at], D=setting.D * growth)
+        scaled = moments.apart(float(np.sqrt(growth)))
+        scaled = scaled if widths is None else scaled._replace(known=widths[at])
+        solution = prediction_of(scaled, grown, advice.best[0], choice(advice))
+        value[at] = at_threshold(solution.metrics, grown, advice.best[1])[1]
+        if solved_widths is not None:
+            solved_widths[at] = solution.widths
+    return value, solved_widths
+
+
+# ---- bags
+
+
+def bags(advice, members):
+    """Return what bags of so many undersampled machines are predicted to score, as a DataFrame; see Advice.bags."""
     setting = advice.setting
-    if setting.kernel == "linear":
-        name = LOSSES[setting.loss].title
-        return f"{'a ' if article else ''}{name}, C = {advice.C:g}"
-    return (
-        f"{'an ' if article else ''}SVM with an {setting.kernel.upper()} kernel, C = {advice.C:g}, "
-        f"gamma = {setting.gamma:g}"
-    )
+    if setting.kernel != "linear":
+        raise ValueError(f"bags are predicted for linear classifiers, not for an {setting.kernel.upper()} kernel")
+    counts = np.atleast_1d(real_array("members", members, ndim=(0, 1))).tolist()
+    members = [positive_int("members", int(count) if count.is_integer() else count) for count in counts]
+    C = advice.C_of(MEMBER)
+    sizes, lam = (setting.n_pos / setting.D, setting.n_neg / setting.D), 1.0 / (C * setting.D)
+    single = advice.moments.spectrum if isinstance(advice.moments, Wide) else advice.moments
+    bag = bagging(single, *sizes, np.array(members, float), model="svm", loss=setting.loss, lam=lam)
+    metrics = bag.metrics
+    if isinstance(advice.moments, Wide):
+        # the scores of one machine, whose variances fall by as much as with one covariance
+        m = prediction_of(advice.moments, setting, MEMBER[0], Choice(C, REMEDIES[MEMBER[0]].mixing)).metrics
+        ratio = bag.variance() / bag.member.variance
+        metrics = MixtureMetrics(np.broadcast_to(m.mean, (len(members), 2)), ratio[:, None] * m.q, m.signs, m.shares)
+    sign = setting.record.sign
+    values = {name: sign * at_threshold(metrics, setting, name)[1] for name in setting.thresholds}
+    return pd.DataFrame(values, index=pd.Index(members, name="members"))
 
 
-def nothing(advice):
-    """Return the prediction for doing nothing: the data as they are and, if C was left open, C = 1."""
-    return advice.nothing if advice.whole else float(advice.table.loc[("as is", "trained"), "predicted"])
-
-
-def doing(advice):
-    """Return the recommended remedy as one sentence."""
-    strategy, threshold = advice.best
-    what = REMEDIES[strategy].doing
-    if REMEDIES[strategy].searched:
-        what += f" (mixing {advice.table.loc[advice.best, 'mixing']:.2f})"
-    return what + (", and move the threshold." if threshold == "moved" else ".")
-
-
-def _recommendation(advice):
-    row, name = advice.table.loc[advice.best], title(advice)
-    first = f"Train {machine(advice, article=True)}. " if advice.whole else ""
-    said = (
-        f"{first}{doing(advice)} Predicted {name}: {row['predicted']:.3f} "
-        f"({advice.level:.0%} interval {row['low']:.3f} to {row['high']:.3f})"
-    )
-    if advice.whole:
-        said += f"; doing nothing would give {nothing(advice):.3f}"
-    elif advice.best != ("as is", "trained"):
-        said += f"; the data as they are would give {nothing(advice):.3f}"
-    if "measured" in advice.table:
-        said += f"; cross-validation measures {row['measured']:.3f} ± {row['measured_error']:.3f}"
-    said += "."
-    top = advice.table["behind"].idxmin()
-    others = [remedy(r) for r in advice.table.index[advice.table["as_good"]] if r != advice.best]
-    if not row["as_good"] and advice.agrees is not False:
-        said += (
-            f" Predicted best is “{remedy(top)}”, with {advice.table.loc[top, 'predicted']:.3f}: a lead smaller than "
-            "what predictions err by on real tables, so the simpler remedy comes first."
-        )
-    elif others:
-        said += f" As good within one standard error: {'; '.join(others)}."
-    return f"{said} {_reason(advice)}".strip()
-
-
-def _reason(advice):
-    """Return a sentence on why the theory recommends it, empty where it gains next to nothing."""
-    if advice.whole:
-        return _worth_of_C(advice)
-    table, (strategy, threshold) = advice.table, advice.best
-    at = advice.setting.record.sign * table["predicted"]
-    if threshold == "moved":
-        gain = at[advice.best] - at[(strategy, "trained")]
-        lost = at[advice.best] - at[("undersampling", "moved")]
-        said = f"Imbalance mostly displaces the threshold: putting it back is worth {gain:.3f}"
-        if lost > 0.002:
-            said += f", while throwing samples away would cost {lost:.3f}"
-        return said + "."
-    if strategy == "as is":
-        return "At this size and ridge, imbalance does no harm that a remedy would undo."
-    gain = at[advice.best] - at[("as is", "trained")]
-    if gain > 0.002:
-        return f"It restores the balance that the trained threshold needs, which is worth {gain:.3f}."
-    return ""
-
-
-def _worth_of_C(advice):
-    """Return a sentence on what the choice of C is worth, empty where that is not known, or nothing."""
-    c, setting = advice.candidates, advice.setting
-    same = (c["strategy"] == advice.best[0]) & (c["threshold"] == advice.best[1]) & (c["kernel"] == setting.kernel)
-    same &= (c["gamma"] == setting.gamma) | (setting.gamma is None)
-    plain = c[same & (c["C"] == 1.0)]["predicted"]
-    if advice.C == 1.0 or plain.empty:
-        return ""
-    gain = setting.record.sign * (advice.table.loc[advice.best, "predicted"] - plain.iloc[0])
-    return f"With C = 1 the same remedy would give {plain.iloc[0]:.3f}." if gain > 0.0 else ""
-
-
-def of_training(advice):
-    """Return a sentence on what was trained for the level, empty if nothing was."""
-    found = advice.trained
-    if found is None or not found.measured:
-        return ""
-    row = next(iter(found.measured))
-    value, error, alone = found.measured[row]
-    return (
-        f"The level is that of theory and training together: in {found.fits} fits to folds of {found.rows:,} rows "
-        f"“{remedy(row)}” measured {value:.3f} ± {error:.3f}, where the theory alone expects {alone:.3f}."
-    )
-
-
-def _flat(advice):
-    low, high, best = advice.mixing_low, advice.mixing_high, advice.mixing
-    if low == 0.0 and high == 1.0:
-        return "If you resample: any mixture of under- and oversampling is within one standard error of the best."
-    return (
-        f"If you resample: the best mixture is {best:.0%} of the way from under- to oversampling; "
-        f"anything from {low:.0%} to {high:.0%} is within one standard error."
-    )
-
-
-def _confidence(advice):
-    data = advice.data
-    said = f"Confidence: {advice.confidence} ({data.n_pos:,} positive and {data.n_neg:,} negative samples"
-    if advice.agrees is not None:
-        checked = ", cross-validation leaves it open" if displaced(advice) else ", checked by cross-validation"
-        said += checked if advice.agrees else ", cross-validation disagrees"
-    return said + ")."
-
-
-def summary(advice):
-    """Return lines about the table that was read and the classifier."""
-    data = advice.data
-    kinds = f"{len(data.numeric)} numeric" + (f", {len(data.categorical)} categorical" if data.categorical else "")
-    lines = [
-        f"{data.n_pos + data.n_neg:,} rows, {len(data.columns)} columns used ({kinds}; {data.D} features); "
-        f"positive: {clean(data.positive)} ({data.n_pos:,}), negative: {clean(data.negative)} ({data.n_neg:,})",
-        f"{machine(advice)}, {'standardised' if data.standardize else 'as they are'}; metric: {title(advice)}",
-    ]
-    if data.imputed:
-        shown = ", ".join(f"{clean(name)} ({count:,})" for name, count in list(data.imputed.items())[:5])
-        more = f" and {len(data.imputed) - 5} more columns" if len(data.imputed) > 5 else ""
-        lines.append(f"missing values imputed: {shown}{more}")
-    if data.dropped:
-        shown = ", ".join(f"{clean(name)} ({why})" for name, why in list(data.dropped.items())[:5])
-        more = f" and {len(data.dropped) - 5} more" if len(data.dropped) > 5 else ""
-        lines.append(f"columns left out: {shown}{more}")
-    return lines
-
-
-def text(advice):
-    """Return the text that the command prints."""
-    if advice.whole:
-        from ._telling import text as whole
-
-        return whole(advice)
-    said = [fold(line) for line in explain(advice).split("\n")]
-    return "\n".join([*map(fold, summary(advice)), "", *_table_lines(advice), "", *said])
-
-
-def _table_lines(advice):
-    head = f"{'':32}{'predicted':>10}{f'{advice.level:.0%} interval':>18}"
-    checked = "measured" in advice.table
-    if checked:
-        head += f"{'in a fold':>11}{'measured':>19}"
-    lines = [head]
-    for row, values in advice.table.iterrows():
-        mark = "*" if row == advice.best else ("~" if values["as_good"] else " ")
-        line = f"{mark} {remedy(row):30}{values['predicted']:>10.3f}{values['low']:>10.3f} … {values['high']:.3f}"
-        if checked:
-            line += f"{values['expected']:>11.3f}{values['measured']:>11.3f} ± {values['measured_error']:.3f}"
-        lines.append(line)
-    lines.append("* recommended, ~ as good within one standard error")
-    return lines
+# ---- the figure
 
 
 def plot(advice, axes=None):
     """Draw the remedies with their intervals, and the metric against the mixing; return the figure."""
-    import matplotlib.pyplot as plt
+    with needs("plot", "Advice.plot"):
+        import matplotlib.pyplot as plt
 
-    from ..plotting import BLUE, SKY, VERMILLION
+    from .._support.look import BLUE, SKY, VERMILLION
 
     if axes is None:
         _, axes = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", width_ratios=(1.3, 1.0))
@@ -279,14 +192,13 @@ def plot(advice, axes=None):
     return left.figure
 
 
+# ---- JSON
+
+
 def as_dict(advice):
     """Return the whole advice as numbers, strings, lists and dicts, with None for NaN."""
     data, setting = advice.data, advice.setting
-    rows = [
-        {"strategy": row[0], "threshold": row[1], **{name: _number(value) for name, value in values.items()}}
-        for row, values in advice.table.iterrows()
-    ]
-    found = {
+    record = {
         "version": VERSION,
         "metric": advice.metric,
         "recommended": {"strategy": advice.best[0], "threshold": advice.best[1]},
@@ -298,35 +210,31 @@ def as_dict(advice):
         "notes": list(advice.notes),
         "mixing": {"best": advice.mixing, "low": advice.mixing_low, "high": advice.mixing_high},
         "level": advice.level,
-        "table": rows,
+        "table": _table_rows(advice),
         "classifier": {"loss": setting.loss, "C": setting.C, "standardize": data.standardize},
         "costs": list(setting.costs) if setting.record.priced else None,
         "data": {
             "positive": str(data.positive), "negative": str(data.negative), "n_pos": data.n_pos, "n_neg": data.n_neg,
-            "features": data.D,
-            "numeric": list(map(str, data.numeric)),
-            "categorical": list(map(str, data.categorical)),
-            "imputed": {str(k): v for k, v in data.imputed.items()},
-            "dropped": {str(k): v for k, v in data.dropped.items()},
+            **_columns_read(data),
         },
     }  # fmt: skip
     if advice.trained is not None:
-        found["trained"] = _trained(advice.trained)
-    return found | _whole(advice) if advice.whole else found
+        record["trained"] = _trained(advice.trained)
+    return record | _whole(advice) if advice.whole else record
 
 
-def _trained(found):
+def _trained(level):
     """Return what was trained for the level."""
     rows = [
-        {"strategy": row[0], "threshold": row[1], "measured": _number(v), "error": _number(e), "expected": _number(h)}
-        for row, (v, e, h) in found.measured.items()
+        {"strategy": row[0], "threshold": row[1], "measured": _number(v), "error": _number(e), "expected": _number(p)}
+        for row, (v, e, p) in level.measured.items()
     ]
-    return {"log_distance": _number(found.u), "error": _number(found.error), "rows": found.rows, "fits": found.fits,
+    return {"log_distance": _number(level.u), "error": _number(level.error), "rows": level.rows, "fits": level.fits,
             "machines": rows}  # fmt: skip
 
 
 def _whole(advice):
-    """Return what an advice on the whole classifier has beside the rest."""
+    """Return the entries of the JSON that only an advice on the whole classifier has."""
     setting, data = advice.setting, advice.data
     link, cut = advice.calibration, advice.threshold
     machine = {"loss": setting.loss, "kernel": setting.kernel, "gamma": setting.gamma, "C": advice.C}
@@ -355,5 +263,53 @@ def _number(value):
 
 def to_json(advice, **more):
     """Return the advice as one JSON object, without NaN, and with more entries if they are given."""
-    lines = json.dumps(as_dict(advice) | more, indent=2, ensure_ascii=False, allow_nan=False).split("\n")
+    return _json(as_dict(advice) | more)
+
+
+def _table_rows(advice):
+    """Return the rows of the table as dicts."""
+    return [
+        {"strategy": row[0], "threshold": row[1], **{name: _number(value) for name, value in values.items()}}
+        for row, values in advice.table.iterrows()
+    ]
+
+
+def _columns_read(data):
+    """Return which columns were used, imputed and left out."""
+    return {
+        "features": data.D, "numeric": list(map(str, data.numeric)), "categorical": list(map(str, data.categorical)),
+        "imputed": {str(k): v for k, v in data.imputed.items()},
+        "dropped": {str(k): v for k, v in data.dropped.items()},
+    }  # fmt: skip
+
+
+def _json(record):
+    lines = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False).split("\n")
     return "\n".join(map(clean, lines))  # these escapes are those of JSON
+
+
+def many_as_dict(advice):
+    """Return the whole advice on three classes or more as numbers, strings, lists and dicts, with None for NaN."""
+    data, setting = advice.data, advice.setting
+    classes = [
+        {
+            "class": str(name), "rows": int(v["rows"]), "recall": _number(v["recall"]), "low": _number(v["low"]),
+            "high": _number(v["high"]), "taken_for": str(v["taken for"]), "threshold": float(advice.thresholds[name]),
+        }
+        for name, v in advice.recalls.iterrows()
+    ]  # fmt: skip
+    return {
+        "version": VERSION, "classes": len(data.classes), "metric": "macro_recall", "best": list(advice.best),
+        "verdict": " ".join(many_verdict(advice)), "confidence": advice.confidence, "agrees": advice.agrees,
+        "level": advice.level,
+        "classifier": {"loss": setting.loss, "kernel": "linear", "C": advice.C, "scheme": "one versus rest"},
+        "nothing": _number(advice.nothing), "table": _table_rows(advice), "recalls": classes,
+        "confusion": [[_number(value) for value in line] for line in advice.confusion.to_numpy()],
+        "notes": list(advice.notes),
+        "data": {"rows": int(data.sizes.sum()), **_columns_read(data)},
+    }  # fmt: skip
+
+
+def many_to_json(advice):
+    """Return the advice as one JSON object, without NaN."""
+    return _json(many_as_dict(advice))

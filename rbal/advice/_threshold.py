@@ -3,25 +3,24 @@
 import numpy as np
 from scipy.special import ndtri
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils import metadata_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, indexable
 
-from .._support.documented import Documented
 from .._support.validation import number, one_of, positive_int
-from ..calibration import _two_labels
+from ..calibration import two_labels
 from ..metrics import METRICS
-from ..metrics._formulas import Rates
-from ..metrics._records import goals, named
-from ._cuts import BANDWIDTH, POWER
+from ..metrics.internal import Rates, goals, named
+from ._pipeline import OfTwoClasses, copy_names
+from ._prediction import BANDWIDTH, POWER
 
 NODES = 16  # points of equal probability by which rates are smoothed
 
 
 def height(record, tpr, fpr, share):
-    """Return the metric at these rates, with the sign that makes more better."""
+    """Return the metric at these rates, with the sign by which higher is better."""
     return record.sign * record.of_rates(Rates.of(tpr, fpr), share)
 
 
@@ -87,7 +86,7 @@ def _has(method):
     return available_if(has)
 
 
-class TunedThreshold(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class TunedThreshold(OfTwoClasses):
     """A classifier with the threshold at which a metric of cross-validated scores is best.
 
     It does what :class:`sklearn.model_selection.TunedThresholdClassifierCV` does, with two differences. Thresholds are
@@ -153,7 +152,7 @@ class TunedThreshold(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         one_of("metric", self.metric, [name for name in goals() if not METRICS[name].ranks])
         costs = tuple(number("costs", cost, 0.0, open_low=True) for cost in self.costs)
         X, y = indexable(X, y)
-        y = _two_labels(y)
+        y = two_labels(y)
         self.classes_, counts = np.unique(y, return_counts=True)
         if len(self.classes_) < 2:
             raise ValueError("y must hold two classes, got 1 class")
@@ -172,9 +171,7 @@ class TunedThreshold(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if get_config()["enable_metadata_routing"]:
             params = metadata_routing.process_routing(self, "fit", **params).estimator.fit
         self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        copy_names(self, self.estimator_)
         return self
 
     def get_metadata_routing(self):
@@ -278,9 +275,3 @@ class TunedThreshold(Documented, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags = self.estimator.__sklearn_tags__().input_tags
-        return tags

@@ -1,11 +1,11 @@
-"""Data to put the theory to the test: drawn from a model, photographed, or folded on a lattice.
+"""Data to put the theory to the test, drawn from a model.
 
-Modules are loaded when they are first used.
+The module is loaded when it is first used.
 """
 
 from importlib import import_module
 
-_MODULES = ("images", "lattice", "synthetic")
+_MODULES = ("synthetic",)
 
 __all__ = list(_MODULES)
 

@@ -7,7 +7,7 @@ nor the rest of the grid changes a result.
 """
 
 from ._summary import SharedTest, pivot, shared_test, summary
-from ._train import train
-from ._trials import PROVENANCE, TrialError, generator, run
+from ._training_trial import train
+from ._trial_runs import PROVENANCE, TrialError, generator, run
 
 __all__ = ["PROVENANCE", "SharedTest", "TrialError", "generator", "pivot", "run", "shared_test", "summary", "train"]

@@ -19,8 +19,8 @@ from .. import __version__
 from .._support.files import file_path
 
 FORMAT = "rbal.experiments 1"
-SAME = ("trial", "arguments", "seed", "rbal")  # what results must agree in to stand in one table
-# what a line holds, and what each entry is
+SAME = ("trial", "arguments", "seed", "rbal")  # entries in which results must agree to form one table
+# entries of a line, and their types
 HEADER = dict.fromkeys(("format", "trial", "arguments", "rbal", "started"), (str, "a string"))
 HEADER["seed"] = (int, "an integer")
 RESULT = {
@@ -34,7 +34,7 @@ SYNC_SECONDS = 1.0  # a result survives the end of its process at once, and a po
 
 
 def describe(trial, seed):
-    """Return the first line of a store: what is run, by which versions, since when."""
+    """Return the first line of a store: the trial, versions, and time of the start."""
     name, bound = named(trial)
     return {
         "format": FORMAT,
@@ -104,7 +104,7 @@ def _remembered(value, name):
 
 @contextlib.contextmanager
 def opened(path, header):
-    """Open a store: results by key, a function that appends one, start of the first run. Without a path it is void."""
+    """Open a store: results by key, a function that appends one, start of the first run. No path: nothing is stored."""
     if path is None:
         yield {}, lambda result: None, header["started"]
         return
@@ -191,7 +191,7 @@ def read(file, path, header):
 
 
 def _fault(record, names):
-    """Return what is wrong with a line of JSON, or None; results must have the outputs of the first one."""
+    """Return the fault of a line of JSON, or None; results must have the outputs of the first one."""
     if not isinstance(record, dict):
         return f"it should be a result, and is {_shown(record)}"
     kinds = HEADER if "format" in record else RESULT

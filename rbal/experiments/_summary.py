@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._support.validation import instance, n_dimensions, real_array
-from ._trials import PROVENANCE
+from ._trial_runs import PROVENANCE
 
 
 def summary(table, by=None):
@@ -56,7 +56,7 @@ def summary(table, by=None):
 
 
 def pivot(table, output, by, **cell):
-    """What the trials returned, as an array with one row for each trial, ready for ``rbal.plotting.dots``.
+    """What the trials returned, as an array with one row for each trial, ready for ``rbal_book.plotting.dots``.
 
     Parameters
     ----------

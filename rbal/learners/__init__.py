@@ -7,6 +7,6 @@ Both share one scaling with the theory: a sample of class :math:`y_\mu = \pm1` h
 """
 
 from ._classifiers import LinearSVM, SphericalPerceptron
-from ._measured import OrderParameters, order_parameters
+from ._order_parameters import OrderParameters, order_parameters
 
 __all__ = ["LinearSVM", "OrderParameters", "SphericalPerceptron", "order_parameters"]

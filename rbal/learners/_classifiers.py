@@ -26,12 +26,13 @@ from .._support.validation import (
 )
 from ..losses import LOSSES, homogeneity, trained
 from ..moments import Moments
-from ._measured import OrderParameters, common_margin, distinct
+from ._order_parameters import OrderParameters
 from ._perceptron import Problem
 
 SMALLEST_RIDGE = 1e-50
+LARGEST_MARGIN = 1e8  # biases grow with margins, and beyond this the last digits of scores are lost
 FAR = 1e4  # from the origin, in units of the largest deviation of a feature: beyond, optimisers lose digits
-IN_TURN = ("hinge", "squared_hinge")  # losses whose solvers visit one row after the other
+SEQUENTIAL = ("hinge", "squared_hinge")  # losses whose solvers visit one row after the other
 
 
 class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
@@ -78,10 +79,10 @@ class _LinearClassifier(Documented, ClassifierMixin, BaseEstimator):
         return self._encode(X[used], small), signs[used], weight[used]
 
     def _checked(self, X, y):
-        """Return X (n, L) and y (n,) as scikit-learn checks them, and whether no number in X is known to be too large.
+        """Return X (n, L) and y (n,) as scikit-learn checks them, and whether X is known to have no large numbers.
 
-        Its checks of all that X could be take longer than to train a small classifier. An array of numbers whose
-        squares have a moderate sum, with labels that are integers, would pass them.
+        The checks of scikit-learn take longer than training a small classifier. An array of numbers whose squares have
+        a moderate sum, with integer labels, would pass them.
         """
         if _plain(X, 2) and _plain(y, 1) and y.dtype.kind != "f" and len(X) == len(y) and X.size:
             X = X.astype(float, copy=False)
@@ -260,10 +261,10 @@ class SphericalPerceptron(_LinearClassifier):
         self.random_state = random_state
 
     def _train(self, features, signs, weight):
-        kappa, moved = common_margin(self.kappa, self.kappa_neg)
+        kappa, shift = common_margin(self.kappa, self.kappa_neg)
         one_of("sat", self.sat, ("largest_margin", "typical"))
         sweeps = positive_int("sweeps", self.sweeps)
-        # a seed of its own, where nobody needs it, would take the system longer than much of what follows
+        # drawing a fresh seed that nothing needs would take longer than much of what follows
         unseeded = self.random_state is None and self.sat != "typical"
         rng = None if unseeded else seeded("random_state", self.random_state)
         tol, max_iter = number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
@@ -273,17 +274,17 @@ class SphericalPerceptron(_LinearClassifier):
         if last is not None and len(last[0]) != features.shape[1]:
             last = None
         J, b, self.multiplier_, self.kkt_residual_, self.n_iter_ = problem.solve(tol, max_iter, last)
-        # no loss to speak of, and of no sample: a small weight hides one that is far below its margin
+        # The loss vanishes, also of each sample: a small weight could hide one that is far below its margin.
         lowest = problem.margins(J, b).min()
         if problem.objective(J, b) <= 1e-12 * weight.sum() * (1.0 + kappa) and lowest >= kappa - 1e-8 * (1.0 + kappa):
             self.multiplier_ = 0.0
             widest = problem.largest_margin()
-            if problem.margins(*widest[:2]).min() > kappa:  # otherwise a single point has zero loss
+            if problem.margins(*widest[:2]).min() > kappa:  # otherwise only a single point has zero loss
                 J, b, self.kkt_residual_ = widest
         self.objective_ = problem.objective(J, b)
         draw = self.sat == "typical" and self.objective_ == 0.0 and problem.margins(J, b).min() > kappa
         J, b = problem.typical(J, b, sweeps, rng) if draw else (problem.lift(J), b)
-        self.b_ = b + moved
+        self.b_ = b + shift
         self.J_, self._last = self._decode(J), (J, b, kappa)
 
 
@@ -359,11 +360,11 @@ class LinearSVM(_LinearClassifier):
         loss = LOSSES[one_of("loss", self.loss, trained())]
         number("tol", self.tol, 0.0, open_low=True), positive_int("max_iter", self.max_iter)
         flag("fit_bias", self.fit_bias)
-        kappa, moved, lam_of_one = self._margin(loss, lam)
-        if not lam_of_one >= SMALLEST_RIDGE * max(1.0, weight.max()):  # liblinear would search a line for ever
+        kappa, shift, unit_lam = self._margin(loss, lam)
+        if not unit_lam >= SMALLEST_RIDGE * max(1.0, weight.max()):  # liblinear would search a line for ever
             raise ValueError(f"lam must be >= {SMALLEST_RIDGE:g}, in units of the largest sample weight, got {lam:g}")
         features, origin = _near_the_origin(features) if self.fit_bias else (features, None)
-        rows = distinct(features, signs, weight) if self.loss in IN_TURN else (features, signs, weight)
+        rows = distinct_rows(features, signs, weight) if self.loss in SEQUENTIAL else (features, signs, weight)
         if self.loss == "hinge" and not self.fit_bias:
             # libsvm always fits a bias, which vanishes if every sample is mirrored, at half the weight
             mirrored = np.concatenate([rows[0], -rows[0]]), np.concatenate([rows[1], -rows[1]])
@@ -371,25 +372,25 @@ class LinearSVM(_LinearClassifier):
         else:
             *mirrored, weights = rows
         options = {"fit_bias": self.fit_bias, "tol": self.tol, "max_iter": self.max_iter}
-        solver = parallel.aside(loss.estimator(1.0 / lam_of_one, **options).fit, *mirrored, sample_weight=weights)
+        solver = parallel.aside(loss.estimator(1.0 / unit_lam, **options).fit, *mirrored, sample_weight=weights)
         scale = kappa / loss.margin if loss.margin else 1.0
         J = scale * solver.coef_.ravel()
         self.n_iter_ = int(np.max(solver.n_iter_)) if np.any(solver.n_iter_) else 1  # a ridge has a closed form
         b = -scale * float(np.ravel(solver.intercept_)[0]) if self.fit_bias else 0.0
         u = signs * (features @ J - b)
         self.objective_ = float(weight @ loss.value(u, kappa) + 0.5 * lam * J @ J)
-        self.b_ = b + moved + (0.0 if origin is None else float(origin @ J))
+        self.b_ = b + shift + (0.0 if origin is None else float(origin @ J))
         self.J_ = self._decode(J)
 
     def _margin(self, loss, lam):
-        """Return the common margin, what to add to the bias, and the ridge at which the loss's own margin is the same.
+        """Return the common margin, the shift of the bias, and the ridge if the loss's own margin is used instead.
 
         With J = κJ' a loss of degree p gives κᵖ [Σ ℓ(u') + λ̃κ²⁻ᵖ/2 ‖J'‖²], with margin 1.
         """
         kappa = loss.margin if self.kappa is None else self.kappa
         degree = homogeneity(loss)
-        kappa, moved = common_margin(kappa, self.kappa_neg, 0.0 if degree else -np.inf)
-        if moved and not self.fit_bias:
+        kappa, shift = common_margin(kappa, self.kappa_neg, 0.0 if degree else -np.inf)
+        if shift and not self.fit_bias:
             raise ValueError(
                 "kappa_neg must be kappa, or left out, with fit_bias=False: the margins are told by the bias"
             )
@@ -397,14 +398,37 @@ class LinearSVM(_LinearClassifier):
             raise ValueError(f"the mean margin must be {loss.margin:g} for loss={loss.name!r}, got {kappa:g}")
         if degree and kappa == 0.0:
             raise ValueError("kappa, or its mean with kappa_neg, must be > 0, got 0")
-        return kappa, moved, lam * (kappa / loss.margin) ** (2 - degree) if degree else lam
+        return kappa, shift, lam * (kappa / loss.margin) ** (2 - degree) if degree else lam
 
 
 def _near_the_origin(features):
-    """Return features (n, D) without their mean (D,), which a free bias takes up, and the mean, if that is far away.
+    """Return features (n, D) minus their mean (D,), which a free bias absorbs, and the mean, if that is far away.
 
-    Nearer to the origin they are returned untouched, with None.
+    Otherwise they are returned unchanged, with None.
     """
     mean, spread = features.mean(axis=0), features.std(axis=0)
     far = np.abs(mean).max() > FAR * spread.max() > 0.0
     return (features - mean, mean) if far else (features, None)
+
+
+def distinct_rows(features, signs, weight):
+    """Return each row once, with the sum of its weights, sorted by value.
+
+    The result of a solver that visits one row after the other depends, within its tolerance, on the order and on the
+    repetition of rows: without this, a weight of 2 would not be the same as the row twice.
+    """
+    rows = np.ascontiguousarray(np.column_stack([signs, features]) + 0.0)  # -0 is 0
+    keys = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+    _, first, position = np.unique(keys, return_index=True, return_inverse=True)
+    return features[first], signs[first], np.bincount(position, weight)
+
+
+def common_margin(kappa, kappa_neg, lowest=0.0):
+    """Return the common margin with the same weights as the margins of both classes, and the shift of the bias.
+
+    A loss is a function of κ - y (score - b): with κ± = κ ± d it is that of a common margin κ and the bias b + d.
+    """
+    if kappa_neg is None:
+        return number("kappa", kappa, 0.0, LARGEST_MARGIN), 0.0
+    pos, neg = (number(n, v, -LARGEST_MARGIN, LARGEST_MARGIN) for n, v in (("kappa", kappa), ("kappa_neg", kappa_neg)))
+    return number("the mean of kappa and kappa_neg", 0.5 * (pos + neg), lowest), 0.5 * (neg - pos)

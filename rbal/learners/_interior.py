@@ -14,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-SHARE = 0.995  # of the way to the nearest bound that a step goes
+TOLERANCE = 1e-9  # of the gap
+MOST_STEPS = 200
+SHARE = 0.995  # of the distance to the nearest bound that a step covers
 
 
 class Fit(NamedTuple):
@@ -26,10 +28,30 @@ class Fit(NamedTuple):
     n_iter: int
 
 
-def fit_svm(X, y, c, fit_bias=True, tol=1e-9, max_iter=200):
+class Complementary(NamedTuple):
+    """Variables (n,) of the conditions a s = v ξ = μ."""
+
+    a: np.ndarray
+    s: np.ndarray
+    v: np.ndarray
+    xi: np.ndarray
+
+
+class Step(NamedTuple):
+    """Changes of the variables; v changes by -a."""
+
+    a: np.ndarray
+    w: np.ndarray
+    b: float
+    s: np.ndarray
+    xi: np.ndarray
+
+
+def fit_svm(X, y, c, fit_bias=True):
     """Train a linear SVM of ridge 1 on rows X (n, D), labels y = ±1 (n,) and costs c > 0 (n,); return the Fit.
 
-    It ends when the gap is at most ``tol``, or when rounding errors leave no better step; the caller looks at the gap.
+    It ends when the gap is at most the tolerance, or when rounding errors leave no better step; the caller checks the
+    gap.
     """
     n, D = X.shape
     basis = None
@@ -41,30 +63,30 @@ def fit_svm(X, y, c, fit_bias=True, tol=1e-9, max_iter=200):
     xi = np.ones(n)
     s = np.ones(n)
     best = Fit(w, b, np.inf, 0)
-    for step in range(max_iter + 1):
+    for step in range(MOST_STEPS + 1):
         v = c - a
         margins = Z @ w - signs * b
         gap = _gap(margins, w, a, c, Z, signs)
         if gap < best.gap:
             best = Fit(w, b, gap, step)
-        if gap <= tol or step == max_iter:
+        if gap <= TOLERANCE or step == MOST_STEPS:
             break
         theta = xi / v + s / a
-        lack = 1.0 - margins - xi + s, Z.T @ a - w, -(signs @ a)
+        residual = 1.0 - margins - xi + s, Z.T @ a - w, -(signs @ a)
         try:
             solve = _Newton(Z, signs, theta)
         except LinAlgError:
             break
-        mu = (a @ s + v @ xi) / (2 * n)
-        da, dw, db, ds, dxi = _direction(solve, lack, (a, s, v, xi), 0.0, 0.0)
-        reach = _reach((a, da), (s, ds), (v, -da), (xi, dxi))
-        after = ((a + reach * da) @ (s + reach * ds) + (v - reach * da) @ (xi + reach * dxi)) / (2 * n)
+        now, mu = Complementary(a, s, v, xi), (a @ s + v @ xi) / (2 * n)
+        d = _direction(solve, residual, now, 0.0, 0.0)
+        t = _reach(now, d)
+        after = ((a + t * d.a) @ (s + t * d.s) + (v - t * d.a) @ (xi + t * d.xi)) / (2 * n)
         centre = (after / mu) ** 3 * mu
-        da, dw, db, ds, dxi = _direction(solve, lack, (a, s, v, xi), centre - da * ds, centre + da * dxi)
-        t = min(1.0, SHARE * _reach((a, da), (s, ds), (v, -da), (xi, dxi)))
+        d = _direction(solve, residual, now, centre - d.a * d.s, centre + d.a * d.xi)
+        t = min(1.0, SHARE * _reach(now, d))
         if not t > 1e-12:
             break
-        a, w, b, s, xi = a + t * da, w + t * dw, b + t * db, s + t * ds, xi + t * dxi
+        a, w, b, s, xi = a + t * d.a, w + t * d.w, b + t * d.b, s + t * d.s, xi + t * d.xi
         a = np.clip(a, 1e-300, np.nextafter(c, 0.0))
     if fit_bias:
         best = best._replace(b=best_bias(X @ best.w, y, c))
@@ -103,29 +125,30 @@ class _Newton:
     def __call__(self, right, dual, balance):
         """Return the changes of a, w and b; the bias stays where it is 0 for every sample."""
         inner = cho_solve(self.factor, dual + self.Z.T @ (right * self.inverse), check_finite=False)
-        lack = balance - self.signs @ (right * self.inverse) + self.side @ inner
-        db = lack / self.schur if self.schur > 0.0 else 0.0
+        remainder = balance - self.signs @ (right * self.inverse) + self.side @ inner
+        db = remainder / self.schur if self.schur > 0.0 else 0.0
         dw = inner + self.across * db
         return (right - self.Z @ dw + self.signs * db) * self.inverse, dw, db
 
 
-def _direction(solve, lack, state, first, second):
-    """Return the changes of a, w, b, s and ξ that take a s to ``first`` and v ξ to ``second``."""
-    primal, dual, balance = lack
-    a, s, v, xi = state
+def _direction(solve, residual, variables, first, second):
+    """Return the Step that takes a s to ``first`` and v ξ to ``second``."""
+    primal, dual, balance = residual
+    a, s, v, xi = variables
     da, dw, db = solve(primal - (second / v - xi) + (first / a - s), dual, balance)
-    return da, dw, db, first / a - s - s / a * da, second / v - xi + xi / v * da
+    return Step(da, dw, db, first / a - s - s / a * da, second / v - xi + xi / v * da)
 
 
-def _reach(*pairs):
-    """Return how far a step can go, in units of the step and at most 1, before a number of the pairs is negative."""
+def _reach(variables, d):
+    """Return the part of a step, at most 1, after which a variable would become negative."""
+    pairs = zip(variables, (d.a, d.s, -d.a, d.xi), strict=True)
     return min(1.0, *(float(np.min(-x / dx, where=dx < 0.0, initial=np.inf)) for x, dx in pairs))
 
 
 def _gap(margins, w, a, c, Z, signs):
     """Return the distance of the primal from the dual objective, in units of the primal one.
 
-    The dual needs y·a = 0: what is missing is taken from the multipliers of one class.
+    The dual needs y·a = 0: the multipliers of one class are scaled down to that.
     """
     primal = 0.5 * w @ w + c @ np.maximum(1.0 - margins, 0.0)
     up, down = a @ np.maximum(signs, 0.0), a @ np.maximum(-signs, 0.0)

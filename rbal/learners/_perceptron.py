@@ -22,7 +22,7 @@ from ._faces import Samples, length
 from ._splitting import split
 
 NEAR_CONVEX = 2  # as NEAR, where there is one minimum and few steps lead to it
-MOST_SMO_STEPS = 100_000  # of libsvm, which has no end where only a margin of exactly 0 separates the classes
+MOST_SMO_STEPS = 100_000  # of libsvm, which never ends where only a margin of exactly 0 separates the classes
 WALK_BLOCK = 1000  # steps whose random numbers are held in memory together
 
 
@@ -30,15 +30,34 @@ class Draws(NamedTuple):
     """Random numbers of some steps of a walk."""
 
     normals: np.ndarray  # (steps, D) directions
-    hidden: np.ndarray  # (steps,) how far each points into coordinates that the last one stands for
-    uniforms: np.ndarray  # (steps, 2) places on the arc, and in the range of the bias
+    hidden: np.ndarray  # (steps,) length of each in the coordinates that the last one stands for
+    uniforms: np.ndarray  # (steps, 2) positions on the arc, and in the range of the bias
+
+
+class Start(NamedTuple):
+    """Where a descent begins."""
+
+    J: np.ndarray
+    b: float
+    on: np.ndarray  # samples that lie on their margins there, the closest first
+    near: int  # samples per weight that are followed at first
+
+
+class Solution(NamedTuple):
+    """Weights and bias at a minimum, in the coordinates of the problem."""
+
+    J: np.ndarray
+    b: float
+    multiplier: float
+    violation: float  # of the optimality conditions
+    n_iter: int
 
 
 class Frame:
     """Orthonormal coordinates: n that span the samples X (n, D), n < D - 1, and one for a direction outside.
 
-    They are a QR factorisation of the samples as columns, and stay a product of reflections: to write them out would
-    take longer than to find them.
+    They are a QR factorisation of the samples as columns, kept as a product of reflections: writing them out would take
+    longer than the factorisation.
     """
 
     def __init__(self, X):
@@ -63,8 +82,8 @@ class Frame:
         """Return the part of weights J (D,) that is orthogonal to all samples."""
         return J - self.lift(self.lower(J)[:-1])
 
-    def reflect(self, way, v):
-        return lapack.dormqr("L", way, self.reflections, self.tau, v[:, None], lwork=64 * 65)[0][:, 0]
+    def reflect(self, transposition, v):
+        return lapack.dormqr("L", transposition, self.reflections, self.tau, v[:, None], lwork=64 * 65)[0][:, 0]
 
 
 class Problem:
@@ -72,7 +91,7 @@ class Problem:
 
     def __init__(self, X, y, c, kappa, radius):
         X, self.y, self.c = merge_repeated(X, y, c)
-        self.kappa, self.radius, self.near = np.full(len(X), kappa), radius, NEAR
+        self.kappa, self.radius = np.full(len(X), kappa), radius
         # Weights outside the span of the samples only add to the norm: one such direction stands for all.
         self.frame = None
         if X.shape[1] > len(X) + 1:
@@ -95,47 +114,47 @@ class Problem:
         """Return weights in the coordinates of the features."""
         return J if self.frame is None else self.frame.lift(J)
 
-    def solve(self, tol, max_iter, start=None):
-        """Return weights, bias, multiplier, violation of the optimality conditions, and number of steps.
+    def solve(self, tol, max_iter, last=None):
+        """Return the Solution, with a warning if it violates the optimality conditions by more than ``tol``.
 
-        ``start`` is a solution to begin at, as :meth:`beside` takes it; by default a splitting finds a beginning.
+        ``last`` is a solution to start from, as :meth:`restart` takes it; by default a splitting finds the start.
         """
-        J, b, on = self.split() if start is None else self.beside(*start)
-        if self.objective(J, b) == 0.0:
-            return J, b, 0.0, 0.0, 1
-        patience = 20 * (len(J) + 10)  # steps before the descent is taken to run in a circle
-        found = self.descend(J, b, on, min(max_iter, patience))
-        if not found[3] <= tol and max_iter > found[4]:
+        start = self.split() if last is None else self.restart(*last)
+        if self.objective(start.J, start.b) == 0.0:
+            return Solution(start.J, start.b, 0.0, 0.0, 1)
+        patience = 20 * (len(start.J) + 10)  # steps after which the descent is assumed to run in a circle
+        solution = self.descend(start, min(max_iter, patience), self.kappa)
+        if not solution.violation <= tol and max_iter > solution.n_iter:
             # A corner where more samples meet than there are weights can trap the descent in a circle.
             jitter = np.random.default_rng(0).random(len(self.kappa))
-            self.kappa = self.kappa + 1e-3 * tol * (1.0 + self.kappa) * jitter
-            found = self.descend(J, b, on, max_iter)
-        if not found[3] <= tol:
+            solution = self.descend(start, max_iter, self.kappa + 1e-3 * tol * (1.0 + self.kappa) * jitter)
+        if not solution.violation <= tol:
             warnings.warn(
-                f"the perceptron did not converge in {found[4]} steps: violation {found[3]:.1e}, tol {tol:.1e}",
+                f"the perceptron did not converge in {solution.n_iter} steps: "
+                f"violation {solution.violation:.1e}, tol {tol:.1e}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return found
+        return solution
 
     def split(self):
-        """Return approximate weights and bias, and the samples that lie on their margin there, the closest first."""
-        J, b = self.start()
-        J, b, on, convex = split(self.samples, self.radius, J, b)
-        self.near = NEAR_CONVEX if convex else NEAR
-        return J, b, on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
+        """Return the Start that a splitting finds."""
+        J, b, on, convex = split(self.samples, self.radius, *self.start())
+        on = on[np.argsort(np.abs((self.margins(J, b) - self.kappa)[on]))][: int(0.9 * len(J))]
+        return Start(J, b, on, NEAR_CONVEX if convex else NEAR)
 
-    def beside(self, J, b, kappa):
-        """Return a solution for margin ``kappa`` in these coordinates, and the samples that lie on their margins there.
+    def restart(self, J, b, kappa):
+        """Return the Start at a solution for margin ``kappa``.
 
-        Its weights J are in the coordinates of the features; what lies outside the span of the samples counts as one.
+        Its weights J are in the coordinates of the features; their part outside the span of the samples becomes one
+        coordinate.
         """
         if self.frame is not None:
             J = np.append(self.frame.lower(J)[:-1], np.linalg.norm(self.frame.outside(J)))
         J = J * (self.radius / np.linalg.norm(J))
-        off = np.abs(self.margins(J, b) - kappa)
-        on = np.flatnonzero(off <= 1e-9 * (1.0 + kappa))
-        return J, b, on[np.argsort(off[on])]
+        distance = np.abs(self.margins(J, b) - kappa)
+        on = np.flatnonzero(distance <= 1e-9 * (1.0 + kappa))
+        return Start(J, b, on[np.argsort(distance[on])], NEAR)
 
     def start(self):
         """Return weights along the difference of the weighted class means, and the median of their scores as bias."""
@@ -146,25 +165,26 @@ class Problem:
         middle = [(len(self.X) - 1) // 2, len(self.X) // 2]
         return J, float(np.partition(self.X @ J, middle)[middle].mean())
 
-    def descend(self, J, b, on, max_iter):
-        """Descend exactly from J and b, and measure by how much the optimality conditions are violated at the end."""
-        J, b, k, share, held, n_iter = descend(self.samples, J, b, on, max_iter, self.near)
+    def descend(self, start, max_iter, kappa):
+        """Descend from a Start with margins ``kappa`` (n,), and return the Solution."""
+        samples = self.samples._replace(kappa=kappa)
+        J, b, k, share, held, n_iter = descend(samples, start.J, start.b, start.on, max_iter, start.near)
         if held == 0:  # the loss does not depend on the bias up to the next sample on either side
-            kinks = self.X @ J - self.y * self.kappa
+            kinks = self.X @ J - self.y * kappa
             below, above = kinks[kinks < b], kinks[kinks > b]
             b = 0.5 * (below.max() + above.min()) if len(below) and len(above) else b
         pulls = self.c * self.y * np.clip(share, 0.0, 1.0)
-        short = self.kappa - self.margins(J, b)
-        lack = math.hypot(length(k * J - pulls @ self.X), pulls.sum()) / length(self.c)
+        short = kappa - self.margins(J, b)
+        imbalance = math.hypot(length(k * J - pulls @ self.X), pulls.sum()) / length(self.c)
         # a sample above its margin does not pull, one below pulls in full
         wrong = np.max(np.where(share < 1.0, short, 0.0) - np.where(share > 0.0, np.minimum(short, 0.0), 0.0))
-        return J, float(b), float(k), float(lack + max(wrong, 0.0) / (1.0 + self.kappa[0])), n_iter
+        return Solution(J, float(b), float(k), float(imbalance + max(wrong, 0.0) / (1.0 + kappa[0])), n_iter)
 
     def largest_margin(self):
-        """Return weights and bias of largest margin for separable data, and how unequal its support vectors are."""
+        """Return weights and bias of largest margin for separable data, and the inequality of its support vectors."""
         svm = SVC(kernel="linear", C=1e12, tol=1e-4, max_iter=MOST_SMO_STEPS)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the active set goes on from any guess
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the active set accepts any guess
             parallel.aside(svm.fit, self.X, self.y)
         w = equal_margins(self.X, self.y, list(svm.support_), svm.coef_[0])
         J = self.radius * w / np.linalg.norm(w)
@@ -172,32 +192,32 @@ class Problem:
         b = 0.5 * (scores[self.y > 0].min() + scores[self.y < 0].max())
         margins = self.margins(J, b)
         # w = Σ a y x with Σ a y = 0 gives ‖w‖² = Σ a (1 + slack): a shortfall of the margin is one of optimality
-        lack = 1.0 - margins.min() * np.linalg.norm(w) / self.radius
-        return J, float(b), float(abs(lack))
+        shortfall = 1.0 - margins.min() * np.linalg.norm(w) / self.radius
+        return J, float(b), float(abs(shortfall))
 
     def typical(self, J, b, sweeps, rng):
-        """Draw weights and bias evenly from all that have zero loss, by a walk that starts at J and b."""
+        """Draw weights and bias uniformly from all that have zero loss, by a walk that starts at J and b."""
         n_hidden = 0 if self.frame is None else self.frame.width - len(self.X) - 1
-        left, samples = sweeps * len(J), self.samples
-        while left > 0:
-            steps = min(left, WALK_BLOCK)
+        remaining, samples = sweeps * len(J), self.samples
+        while remaining > 0:
+            steps = min(remaining, WALK_BLOCK)
             hidden = np.sqrt(rng.chisquare(n_hidden, size=steps)) if n_hidden else np.zeros(steps)
             normals, uniforms, square = rng.normal(size=(steps, len(J))), rng.random((steps, 2)), J @ J
             for lo, hi in parallel.pieces(steps):
                 J, b = walk(samples, J, b, square, Draws(normals[lo:hi], hidden[lo:hi], uniforms[lo:hi]))
-            left -= steps
+            remaining -= steps
         if self.frame is None:
             return J, float(b)
-        # the last coordinate stands for all directions outside the span of the samples, which are alike: take any
+        # the last coordinate stands for all directions outside the span of the samples, which are equivalent: draw one
         outside = self.frame.outside(rng.normal(size=self.frame.width))
         return self.frame.lift(J[:-1]) + J[-1] * outside / np.linalg.norm(outside), float(b)
 
 
-def equal_margins(X, y, on, otherwise):
+def equal_margins(X, y, on, fallback):
     """Return the shortest w (D,) with y (x·w - b) ≥ 1, by an active set that starts at a guess of the support vectors.
 
     On the set all margins are 1 and w = Σ a y x with Σ a y = 0. A sample with a < 0 leaves, the one furthest below its
-    margin joins.
+    margin joins. Where the set does not settle, ``fallback`` is returned.
     """
     for _ in range(10 * len(on) + 100):
         Z = y[on, None] * X[on]
@@ -214,12 +234,12 @@ def equal_margins(X, y, on, otherwise):
         if worst in on:
             break
         on.append(worst)
-    return otherwise
+    return fallback
 
 
 @functools.lru_cache(8)
 def direction(D):
-    """Return the same random vector (D,) at all times."""
+    """Return a random vector (D,) that is the same in every call."""
     return np.random.default_rng(0).normal(size=D)
 
 
@@ -237,9 +257,9 @@ def merge_repeated(X, y, c):
 def walk(samples, J, b, square, draws):
     """Hit and run among the weights J (D,) and biases of zero loss, with weights of that squared norm.
 
-    Along a random great circle the weights move to an even draw from the arc around them that keeps every margin, then
-    the bias to an even draw from what the new weights leave it. The last coordinate may stand for several that are
-    alike to all samples.
+    Along a random great circle the weights move to a uniform draw from the arc around them that keeps every margin,
+    then the bias to a uniform draw from the range that the new weights allow. The last coordinate may stand for several
+    that no sample distinguishes.
     """
     X, y, _, kappa = samples
     normals, hidden, uniforms = draws

@@ -1,10 +1,12 @@
 r"""A splitting (ADMM) with the margins as the split variable: a quick guess of which samples lie on the margin.
 
 Its weight step is a least-squares problem on a sphere, :math:`(G + \mu) a = h` with the centred Gram matrix G and the
-norm of a prescribed. The shift :math:`\mu` settles down with the rest. So it is found by Newton's method, with a
-factorisation in each step, only now and then, and corrected to first order in between. Most is in single precision: a
-guess needs no more digits, and most of the time goes into reading the samples.
+norm of a prescribed. The shift :math:`\mu` converges with the other variables. So Newton's method, with a factorisation
+in each step, finds it once in a block of steps, and in between it is corrected to first order. Most is in single
+precision: a guess needs no more digits, and most of the time goes into reading the samples.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -14,103 +16,137 @@ from ._faces import dot, free_part, jit, length, scale
 BLOCK = 10  # steps between two looks at which samples lie on the margin
 BLOCKS = 30
 BLOCKS_CORNER = 5  # where the multiplier is negative the minimum is a corner, and only the descent finds one
-SETTLED = (
-    0.1  # samples that come to their margins or leave them in a block, for each weight: a step of the descent each
-)
+# Samples per weight that come to their margins or leave them in a block, below which the splitting ends: the descent
+# needs one step for each.
+SETTLED = 0.1
 NEWTON = 40  # steps at most
-LEAST = 1e-6  # of the mean eigenvalue is added to a Gram matrix that has none to spare
+LEAST = 1e-6  # relative to the mean eigenvalue: least shift of a Gram matrix that has vanishing eigenvalues
 CLOSE = 1e-4  # relative error of the norm that needs no correction
-ROUGH = 0.03  # that which a correction to first order makes good
-WELL = 1e4  # times the least shift: above it the problem is convex for certain, and single precision will do
-FALL = 4.0  # factor that the shift falls by at most in a block: after the first ones h is far from settled
+ROUGH = 0.03  # relative error of the norm that a correction to first order makes good
+WELL = 1e4  # times the least shift: above it the problem is convex for certain, and single precision suffices
+FALL = 4.0  # largest factor by which the shift falls in a block: after the first ones h is far from settled
 LARGE = 200  # weights from which on factorisations take most of the time
 POWERS, INVERSES, SHIFTS = 16, 8, 400  # dimension of a space in which shifts are tried, and their number
 f32 = np.float32
 RELAXED = f32(1.6)  # over-relaxation
-LABEL, MARGIN, LOSS = range(
-    3
-)  # rows of what is known of the samples, (3, n): the last is how far the loss moves a margin
-# Rows of what changes, (3, n): split margins; their dual variables; and what the weights are to fit
-SPLIT, DUAL, TARGET = range(3)
-PULL, WEIGHTS, CHANGE = range(3)  # rows of vectors (3, D): right side h of the weight step, its solution a, and -da/dμ
-# norm of the weights, column that no sample changes (-1: none), mean score that weights are to fit, bias, samples that
-# are short of their margins, and samples in all
-RADIUS, SLACK, MIDDLE, BIAS, SHORT, COUNT = range(6)
+
+
+class Rows(NamedTuple):
+    """Training samples in single precision; their number is a multiple of four, filled up with zeros."""
+
+    Z: np.ndarray  # (rows, D) centred features
+    y: np.ndarray  # (rows,) labels
+    kappa: np.ndarray  # (rows,) margins
+    loss: np.ndarray  # (rows,) relative weights: how far the loss moves a margin
+
+
+class Margins(NamedTuple):
+    """Variables (rows,) of the splitting, which change in place."""
+
+    split: np.ndarray  # split margins
+    dual: np.ndarray  # their dual variables
+
+
+class WeightStep(NamedTuple):
+    """Vectors (D,) of the weight step (G + μ) a = h, which change in place."""
+
+    h: np.ndarray
+    a: np.ndarray  # the weights
+    change: np.ndarray  # -da/dμ
+
+
+# Scalars of the splitting, which change in place, as fields of a numpy record.
+SCALARS = np.dtype(
+    [
+        ("radius", float),  # norm of the weights
+        ("constant", np.int64),  # column of the features that is constant (-1: none)
+        ("mean_target", float),
+        ("b", float),  # bias of the centred features
+        ("short", np.int64),  # samples that are short of their margins
+        ("n", np.int64),  # samples
+    ]
+)
+
+
+class Guess(NamedTuple):
+    """Approximate weights (D,) and bias, and the samples that lie on their margins there."""
+
+    J: np.ndarray
+    b: float
+    on: np.ndarray
+    convex: bool  # whether the problem is large and convex
 
 
 def split(samples, radius, J, b):
-    """Return approximate weights (D,) and bias, the samples on their margins there, and if it is large and convex.
-
-    It starts at J (D,) and b.
-    """
+    """Return a Guess for weights of norm ``radius``, from weights J (D,) and bias b."""
     state = Splitting(samples, radius, J, b)
     on = np.zeros(len(samples.y), bool)
     for block in range(BLOCKS):
         before = on
         state.factorise()
         state.run(BLOCK)
-        on = (state.table[SPLIT] == state.known[MARGIN])[: len(on)]
-        if not state.numbers[SHORT]:
+        on = (state.margins.split == state.rows.kappa)[: len(on)]
+        if not state.scalars["short"]:
             break
         # What is left costs the descent one step a sample. After one block it may not have begun to show.
         if np.sum(on != before) <= SETTLED * len(J) and (block > 0 or not state.convex):
             break
         if block + 1 >= BLOCKS_CORNER and state.mu < 0.0:
             break
-    J, b = state.weights()
-    return J, b, np.flatnonzero(on), state.convex
+    return Guess(*state.weights(), np.flatnonzero(on), state.convex)
 
 
 class Splitting:
-    """The state of a splitting, for weights of norm ``radius``; it starts at weights J (D,) and bias b.
-
-    Samples come in fours; what is missing of the last four is zero, and neither pulls nor counts.
-    """
+    """The state of a splitting, for weights of norm ``radius``; it starts at weights J (D,) and bias b."""
 
     def __init__(self, samples, radius, J, b):
         X, y, pulls, kappa = samples
         self.mean, self.mu, c = X.mean(axis=0), None, y * pulls
         n, rows = len(X), 4 * -(-len(X) // 4)
-        self.Z, self.known, self.table = (np.zeros(shape, f32) for shape in ((rows, len(J)), (3, rows), (3, rows)))
-        np.subtract(X, self.mean, out=self.Z[:n], casting="same_kind")
-        self.gram, self.upper = self.Z.T @ self.Z, None
+        self.rows = Rows(np.zeros((rows, len(J)), f32), *np.zeros((3, rows), f32))
+        Z, labels, kappas, loss = self.rows
+        np.subtract(X, self.mean, out=Z[:n], casting="same_kind")
+        labels[:n], kappas[:n], loss[:n] = y, kappa, c / c.mean()
+        self.gram, self.upper = Z.T @ Z, None
         # Large problems count as convex as long as the shift, which becomes the multiplier, stays well above zero.
         self.convex = len(J) >= LARGE
         spread = np.diag(self.gram).astype(float)
         self.least = LEAST * max(spread.mean(), 1e-300)
-        slack = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
-        self.known[:, :n] = y, kappa, c / c.mean()
-        self.table[SPLIT, :n] = np.maximum(y * (X @ J - b), kappa)
-        target = self.known[LABEL] * self.table[SPLIT]
-        self.vectors, self.factor = np.zeros((3, len(J)), f32), None
-        self.vectors[PULL] = target @ self.Z
-        self.numbers = np.array([radius, slack, target.sum(dtype=float) / n, 0.0, 1.0, n])
+        self.margins, self.factor = Margins(*np.zeros((2, rows), f32)), None
+        self.step = WeightStep(*np.zeros((3, len(J)), f32))
+        self.margins.split[:n] = np.maximum(y * (X @ J - b), kappa)
+        target = labels * self.margins.split
+        self.step.h[:] = target @ Z
+        self.scalars = np.zeros(1, SCALARS)[0]
+        self.scalars["radius"], self.scalars["n"], self.scalars["short"] = radius, n, 1
+        self.scalars["constant"] = int(np.argmin(spread)) if spread.min() <= 1e-12 * spread.max() else -1
+        self.scalars["mean_target"] = target.sum(dtype=float) / n
 
     def weights(self):
         """Return weights (D,) and bias."""
-        J = self.vectors[WEIGHTS].astype(float)
-        J *= self.numbers[RADIUS] / length(J)
-        return J, float(self.mean @ J + self.numbers[BIAS])
+        J = self.step.a.astype(float)
+        J *= self.scalars["radius"] / length(J)
+        return J, float(self.mean @ J + self.scalars["b"])
 
     def run(self, steps):
         """Make steps of ADMM."""
-        splitting(self.Z, self.known, self.table, self.vectors, self.factor, self.numbers, steps)
+        splitting(self.rows, self.margins, self.step, self.factor, self.scalars, steps)
 
     def factorise(self, close=CLOSE, rough=ROUGH):
         """Factorise G + μ for the shift μ at which the solution of the weight step has the right norm.
 
-        The norm falls in μ, and its inverse is nearly linear (a secular equation). It may fall short even where G + μ
-        is nearly singular: then the rest goes along a column that no sample changes, or else all weights are scaled.
+        The norm falls in μ, and its inverse is nearly linear (a secular equation). It may be too small even where G + μ
+        is nearly singular: then the rest goes along a constant column, or else all weights are scaled.
 
-        The norm is right up to ``close``, and up to ``rough`` as long as the problem looks convex: there is one minimum
-        then, and the descent finds it from any guess.
+        The relative error of the norm is at most ``close``, and at most ``rough`` as long as the problem looks convex:
+        there is one minimum then, and the descent finds it from any guess.
         """
-        h, radius = self.vectors[PULL].astype(float), self.numbers[RADIUS]
-        low = floor = self.least if self.numbers[SLACK] >= 0 else -np.inf
+        h, radius = self.step.h.astype(float), self.scalars["radius"]
+        low = floor = self.least if self.scalars["constant"] >= 0 else -np.inf
         if self.convex and self.mu is not None:
             low = floor = max(floor, self.mu / FALL)
         high = max(length(h) / radius, 2.0 * self.least)
-        mu = (self.guess(high, 0.0) or high) if self.mu is None else max(self.mu, low)
+        mu = (self.guess_shift(high, 0.0) or high) if self.mu is None else max(self.mu, low)
         for step in range(NEWTON):
             well = rough > close and self.convex and mu > WELL * self.least
             if not self.cholesky(mu, f32 if well else float):
@@ -122,7 +158,7 @@ class Splitting:
                 break
             new = mu + norm**2 / (a @ self.solve(a)) * (norm / radius - 1.0)
             if well and step == 0:
-                new = self.guess(high, new)
+                new = self.guess_shift(high, new)
             low, high = (mu, high) if norm > radius else (low, mu)
             if new <= floor or not low < new < high:
                 new = floor if low == floor > -np.inf else 0.5 * (max(low, new) + high)
@@ -133,7 +169,7 @@ class Splitting:
         self.convex &= self.mu > WELL * self.least
 
     def cholesky(self, mu, kind):
-        """Write the upper triangle whose square is G + μ, of this type or a better one; False where there is none."""
+        """Write the upper triangle whose square is G + μ, in this precision or a higher one; False if there is none."""
         if mu == self.mu and self.upper.dtype >= kind:
             return True
         shifted = self.gram.astype(kind)
@@ -145,16 +181,16 @@ class Splitting:
             self.upper, self.mu = upper, mu
         return info == 0
 
-    def guess(self, high, otherwise):
-        """Return a shift μ ≤ high from the secular equation in a Krylov space of h, or the other one if it is larger.
+    def guess_shift(self, high, fallback):
+        """Return a shift μ ≤ high from the secular equation in a Krylov space of h, or ``fallback`` if it is larger.
 
-        Few vectors of the space, of powers of G or of the inverse that is known for another μ, cost less than one
-        factorisation of a large matrix. What is outside of it adds to the norm, so that this shift is too small, if
-        anything; so is one of Newton's method.
+        Few vectors of the space, from powers of G or of its inverse for another μ, cost less than one factorisation of
+        a large matrix. The part of h outside the space adds to the norm, so that this shift is a lower bound; so is one
+        of Newton's method.
         """
-        h, radius, least = self.vectors[PULL], self.numbers[RADIUS], WELL * self.least
+        h, radius, least = self.step.h, self.scalars["radius"], WELL * self.least
         if not (self.convex and high > least):
-            return otherwise
+            return fallback
         n = POWERS if self.upper is None else INVERSES
         space, image, v = np.zeros((n, len(h)), f32), np.zeros((n, len(h)), f32), h
         for k in range(n):
@@ -165,7 +201,7 @@ class Splitting:
         values, vectors = np.linalg.eigh(space @ image.T)
         shifts = np.geomspace(least, high, SHIFTS)
         norms = np.linalg.norm((space @ h) @ vectors / (np.maximum(values, 0.0) + shifts[:, None]), axis=1)
-        return max(float(np.interp(-radius, -norms, shifts)), otherwise) if norms[0] > radius else otherwise
+        return max(float(np.interp(-radius, -norms, shifts)), fallback) if norms[0] > radius else fallback
 
     def solve(self, v):
         """Return (G + μ)⁻¹ v for the shift that G is factorised with."""
@@ -173,44 +209,50 @@ class Splitting:
 
 
 @jit
-def splitting(Z, known, table, vectors, factor, numbers, steps):
+def splitting(rows, margins, step, factor, scalars, steps):
     """Make steps of ADMM in place: weights fit the split margins, which then lower the loss.
 
     Four samples at a time: the pull is then read and written once for four.
     """
-    h, a, targets = vectors[PULL], vectors[WEIGHTS], table[TARGET]
+    Z, h, a = rows.Z, step.h, step.a
     for _ in range(steps):
-        fit_weights(vectors, factor, numbers)
-        bias, short, total = f32(-numbers[MIDDLE]), 0, 0.0
+        fit_weights(step, factor, scalars)
+        b, short, total = f32(-scalars["mean_target"]), 0, 0.0
         scale(h, f32(0.0))
         for i in range(0, Z.shape[0], 4):
-            for k in range(i, i + 4):
-                row, score = Z[k], f32(0.0)
-                for j in range(row.shape[0]):
-                    score += row[j] * a[j]
-                margin = known[LABEL, k] * (score - bias)
-                moved = RELAXED * margin + (f32(1.0) - RELAXED) * table[SPLIT, k] + table[DUAL, k]
-                new = max(moved, min(moved + known[LOSS, k], known[MARGIN, k]))
-                table[SPLIT, k], table[DUAL, k] = new, moved - new
-                short += margin < known[MARGIN, k]
-                targets[k] = known[LABEL, k] * (new - table[DUAL, k])
-                total += targets[k]
             one, two, three, four = Z[i], Z[i + 1], Z[i + 2], Z[i + 3]
-            s, t, u, v = targets[i], targets[i + 1], targets[i + 2], targets[i + 3]
+            (s, short1), (t, short2) = move_margin(rows, margins, a, b, i), move_margin(rows, margins, a, b, i + 1)
+            (u, short3), (v, short4) = move_margin(rows, margins, a, b, i + 2), move_margin(rows, margins, a, b, i + 3)
+            short += short1 + short2 + short3 + short4
+            total = (((total + s) + t) + u) + v
             for j in range(h.shape[0]):
                 h[j] += (s * one[j] + t * two[j]) + (u * three[j] + v * four[j])
-        numbers[BIAS], numbers[SHORT], numbers[MIDDLE] = -numbers[MIDDLE], short, total / numbers[COUNT]
+        scalars["b"], scalars["short"], scalars["mean_target"] = -scalars["mean_target"], short, total / scalars["n"]
 
 
 @jit
-def fit_weights(vectors, factor, numbers):
-    """Make the weight step with the factor that there is, and correct the shift μ to first order."""
-    a, change, radius = vectors[WEIGHTS], vectors[CHANGE], numbers[RADIUS]
-    solve(factor, vectors[PULL], a)
+def move_margin(rows, margins, a, b, k):
+    """Lower the loss of a sample by its split margin; return the score to fit next, and whether its margin is short."""
+    row, y, score = rows.Z[k], rows.y[k], f32(0.0)
+    for j in range(row.shape[0]):
+        score += row[j] * a[j]
+    margin = y * (score - b)
+    relaxed = RELAXED * margin + (f32(1.0) - RELAXED) * margins.split[k] + margins.dual[k]
+    new = max(relaxed, min(relaxed + rows.loss[k], rows.kappa[k]))
+    dual = relaxed - new
+    margins.split[k], margins.dual[k] = new, dual
+    return y * (new - dual), margin < rows.kappa[k]
+
+
+@jit
+def fit_weights(step, factor, scalars):
+    """Make the weight step with the current factor, and correct the shift μ to first order."""
+    a, change, radius = step.a, step.change, scalars["radius"]
+    solve(factor, step.h, a)
     norm = np.sqrt(dot(a, a))
-    if numbers[SLACK] >= 0 and norm <= radius:
+    if scalars["constant"] >= 0 and norm <= radius:
         # a fused product may round the difference below zero
-        a[int(numbers[SLACK])] = np.sqrt(max(radius * radius - norm * norm, 0.0))
+        a[scalars["constant"]] = np.sqrt(max(radius * radius - norm * norm, 0.0))
     elif norm > 0.0:
         if abs(norm / radius - 1.0) > CLOSE:
             solve(factor, a, change)

@@ -1,10 +1,11 @@
-"""Losses that are made of another one: averaged over bootstrap copies, or of a rescaled score.
+"""Losses derived from another one: averaged over bootstrap copies, or of a rescaled score.
 
-They are compiled when they are first asked for, and not stored: a few seconds a process.
+They are compiled at their first use in a process, and not cached, which takes a few seconds.
 """
 
 import functools
 import math
+from dataclasses import replace
 
 import numpy as np
 from numba import njit
@@ -13,7 +14,7 @@ from .._support.validation import instance
 from ._record import Loss
 
 compile_now = njit(error_model="numpy")
-DEGREES = (1, 2)  # of homogeneity that are looked for
+DEGREES = (1, 2)  # of homogeneity that are tested
 
 
 @compile_now
@@ -77,19 +78,18 @@ def _bootstrapped(loss):
     def curvature(kappa, c, u):
         return c * old_curvature(kappa, 1.0, u)
 
-    return Loss(
+    return replace(
+        loss,
         name=f"bootstrapped {loss.name}",
         title=f"{loss.title} on a bootstrap sample",
         formula=f"E[n] {loss.formula}",
-        value=loss.value,
         expectations=expectations,
         mean_loss=mean_loss,
         force=force,
         curvature=curvature,
-        margin=loss.margin,
-        widest=loss.widest,
-        unit=loss.unit,
-        saturates=loss.saturates,
+        estimator=None,
+        constraint=None,
+        kinked=False,
     )
 
 
@@ -141,19 +141,18 @@ def _tempered(loss):
     def curvature(kappa, c, u):
         return c * c * old_curvature(kappa, 1.0, c * u)
 
-    return Loss(
+    return replace(
+        loss,
         name=f"tempered {loss.name}",
         title=f"{loss.title} with class temperatures",
         formula=loss.formula.replace("u", "c u"),
-        value=loss.value,
         expectations=expectations,
         mean_loss=mean_loss,
         force=force,
         curvature=curvature,
-        margin=loss.margin,
-        widest=loss.widest,
-        unit=loss.unit,
-        saturates=loss.saturates,
+        estimator=None,
+        constraint=None,
+        kinked=False,
     )
 
 

@@ -56,13 +56,13 @@ def mean_loss(kappa, c, x, mu, q):
 
 @jit
 def force(kappa, c, u):
-    """Return the force -ℓ'(u), at the kink that from below."""
+    """Return the force -ℓ'(u), at the kink its limit from below."""
     return c if u <= kappa else 0.0
 
 
 @jit
 def curvature(kappa, c, u):
-    """Return ℓ''(u), which is 0 beside the kink."""
+    """Return ℓ''(u), which is 0 outside of the kink."""
     return 0.0
 
 

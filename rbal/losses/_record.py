@@ -18,7 +18,7 @@ LOSSES = {}
 
 
 class Law(NamedTuple):
-    """What the solver needs of a loss or a constraint. Every law has the same type, so that one solver serves all.
+    """A loss or a constraint as the solver sees it. Every law has the same type, so that one solver serves all.
 
     Functions are given as addresses, 0 if there is none.
     """
@@ -35,7 +35,7 @@ class Law(NamedTuple):
     vanishes: bool  # the loss can vanish on all the data, so that there is a SAT phase
 
 
-# How the solver calls the functions of a law by their addresses: with (κ, c, x, μ, q), the last one with (κ, c, u).
+# Calls of the functions of a law by their addresses: with (κ, c, x, μ, q), the last one with (κ, c, u).
 PAIR, TWELVE = types.UniTuple(FLOAT, 2), types.UniTuple(FLOAT, 12)
 FIVE, THREE = (FLOAT,) * 5, (FLOAT,) * 3
 expectations_at, mean_force_at, mean_loss_at = late(TWELVE, FIVE), late(PAIR, FIVE), late(FLOAT, FIVE)

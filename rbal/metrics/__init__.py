@@ -7,10 +7,10 @@ metric has one record, in :data:`METRICS`.
 """
 
 from ._decisions import Threshold, UncertainCost
-from ._many import ManyMetrics
-from ._mixture import MixtureMetrics
+from ._metric_record import METRICS, Metric, cost, register
+from ._mixture_metrics import MixtureMetrics
+from ._multiclass import ManyMetrics
 from ._probabilities import Link, Reliability
-from ._records import METRICS, Metric, cost, register
 from ._scores import best_threshold, evaluate
 from ._theory import Metrics
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.validation import broadcast, in_range, number, positive_int, real_array
-from ._records import two_prices
+from ._metric_record import two_prices
 
 MOST = 2**53  # held-out samples: a double counts no further
 _HALVINGS = 200  # of an interval of scores, until no double is left inside
@@ -38,7 +38,7 @@ class UncertainCost(NamedTuple):
     threshold: float
     cost: float  # mean over the shares
     spread: float  # standard deviation over the shares
-    informed: float  # mean cost with the best threshold for each share, as if it were known
+    informed: float  # mean cost with the best threshold for each share
     safe_threshold: float  # with the same cost at every share
     safe_cost: float
 
@@ -74,8 +74,8 @@ class Decisions:
         >>> print(f"{found.threshold:.3f} ± {found.threshold_se:.3f}, {found.recall:.3f} ± {found.recall_se:.3f}")
         -0.099 ± 0.130, 0.725 ± 0.043
         """
-        wanted = {"recall": recall, "precision": precision, "costs": costs}
-        given = [name for name, value in wanted.items() if value is not None]
+        options = {"recall": recall, "precision": precision, "costs": costs}
+        given = [name for name, value in options.items() if value is not None]
         if len(given) != 1:
             raise ValueError(f"one of recall, precision and costs must be given, got {given or 'none'}")
         phi, sizes = self._phi(phi_pos), _sizes(n_pos, n_neg)
@@ -89,9 +89,9 @@ class Decisions:
             at = self._lowest(lambda cut: rate - self.tpr(cut))
             error = np.sqrt(rate * (1.0 - rate) / sizes[0]) / _or_nan(self.density(at, +1))
         else:
-            wanted = in_range("precision", precision, 0.0, 1.0)
-            broadcast(precision=wanted, phi_pos=phi, **self._sizes)
-            at = self._with_precision(wanted, phi)
+            precision = in_range("precision", precision, 0.0, 1.0)
+            broadcast(precision=precision, phi_pos=phi, **self._sizes)
+            at = self._with_precision(precision, phi)
             error = np.sqrt(self._noise(at, sizes)) / _or_nan(np.abs(self._rise(at)))
         tpr, ppv = self.tpr(at), self.ppv(phi, at)
         slopes = self.density(at, +1), ppv * (1.0 - ppv) * np.abs(self._rise(at))
@@ -249,5 +249,5 @@ def _sizes(n_pos, n_neg):
 
 
 def _or_nan(slope):
-    """Return a slope, NaN where it is 0 and nothing can be divided by it."""
+    """Return a slope, NaN where it is 0."""
     return np.where(slope > 0.0, slope, np.nan)

@@ -4,7 +4,7 @@ A link turns a score Δ into a claimed probability of the positive class, σ(aΔ
 are follows from the law of the scores in the two classes and from the share of positives. Both are laws on a line, so
 that every measure of the difference is an integral over one variable.
 
-What is asked of the law is listed in ``_gaussian.py``, which answers for one Gaussian a class.
+The methods that a law must have are listed in ``_one_variance.py``, for one Gaussian a class.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 from .._support.validation import broadcast, in_range, number, one_of, positive_int, real_array
 
 _X, _W = np.polynomial.legendre.leggauss(16)
-_LOGITS = np.array([-32.0, -16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # of σ, beside its pole
+_LOGITS = np.array([-32.0, -16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])  # of σ, around its pole
 _FREE = {"platt": (0, 1), "temperature": (0,), "shift": (1,)}  # which of (slope, intercept) is fitted
 _FLAT = 1e-290  # curvature of a loss that has none left
 _NEWTON = 100  # steps at most; from the standardised scores it takes about six
@@ -140,7 +140,7 @@ class Probabilities:
         n = positive_int("n", n, MOST_POINTS)
         if n < 2:
             raise ValueError(f"n must be at least 2, got {n}")
-        claimed, parts = np.linspace(0.0, 1.0, n), self._apart(link, phi_pos)
+        claimed, parts = np.linspace(0.0, 1.0, n), self._single_problems(link, phi_pos)
         # one step inside the ends, whose log-odds are infinite
         s = logit(np.clip(claimed, 1e-12, 1.0 - 1e-12))
         observed = _stacked(parts, lambda m, phi: expit(m.log_odds(s, phi)), (n,))
@@ -169,7 +169,7 @@ class Probabilities:
         [0.204 0.796] [0.309 0.691] [0.5 0.5]
         """
         edges = _bin_edges(bins)
-        values = _stacked(self._apart(link, phi_pos), lambda m, phi: _mass(m, phi, edges), (3, bins))
+        values = _stacked(self._single_problems(link, phi_pos), lambda m, phi: _mass(m, phi, edges), (3, bins))
         claimed, observed, share = np.moveaxis(values, -2, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
             return Reliability(claimed / share, observed / share, share)
@@ -202,7 +202,7 @@ class Probabilities:
             claimed, observed, _ = _mass(m, phi, _crossings(m, phi) if edges is None else edges)
             return np.abs(claimed - observed).sum()
 
-        return _stacked(self._apart(link, phi_pos), error, ())[()]
+        return _stacked(self._single_problems(link, phi_pos), error, ())[()]
 
     def best_link(self, phi_pos, kind="platt"):
         """Return the link of the lowest log loss, which endless held-out samples with this share would choose.
@@ -230,8 +230,8 @@ class Probabilities:
         shift: 1.000 -1.227, log loss 0.4705
         """
         free = list(_FREE[one_of("kind", kind, tuple(_FREE))])
-        found = _stacked(self._apart(None, phi_pos), lambda m, phi: _fitted(m, phi, free), (2,))
-        return Link(found[..., 0][()], found[..., 1][()])
+        lines = _stacked(self._single_problems(None, phi_pos), lambda m, phi: _fitted(m, phi, free), (2,))
+        return Link(lines[..., 0][()], lines[..., 1][()])
 
 
 def checked(link):
@@ -243,7 +243,7 @@ def checked(link):
 
 
 def line_of(link):
-    """Return slope and intercept as arrays; NaN, of what did not converge, makes everything NaN."""
+    """Return slope and intercept as arrays; NaN in one, where nothing converged, makes both NaN."""
     line = [real_array(name, value, finite=False) for name, value in zip(Link._fields, checked(link), strict=True)]
     for name, value in zip(Link._fields, line, strict=True):
         if np.isinf(value).any():
@@ -292,8 +292,8 @@ def _crossings(m, phi):
     ends = np.unique(m._breaks())
     signs = np.sign(gap(ends))
     turns = np.flatnonzero(signs[1:] * signs[:-1] < 0)
-    found = [*ends[signs == 0], *(brentq(gap, ends[k], ends[k + 1]) for k in turns)]
-    return np.r_[-np.inf, np.sort(found), np.inf]
+    edges = [*ends[signs == 0], *(brentq(gap, ends[k], ends[k + 1]) for k in turns)]
+    return np.r_[-np.inf, np.sort(edges), np.inf]
 
 
 def _fitted(m, phi, free):
@@ -314,7 +314,7 @@ def _fitted(m, phi, free):
         step = np.zeros(2)
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)] + _FLAT * np.eye(len(free)), gradient[free])
         step /= max(1.0, max(abs(step[0]) * size, abs(step[1])) / (10.0 * (1.0 + size)))
-        if np.abs(step[free] * gradient[free]).sum() <= 1e-22:  # what is left to gain, above the noise of quadrature
+        if np.abs(step[free] * gradient[free]).sum() <= 1e-22:  # remaining gain, above the noise of quadrature
             return link - step
         for _ in range(60):
             trial = m.log_loss(phi, Link(*(link - step)))

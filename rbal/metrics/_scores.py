@@ -4,7 +4,7 @@ import numpy as np
 
 from .._support.validation import one_of, real_array
 from ._formulas import Rates
-from ._records import METRICS, named
+from ._metric_record import METRICS, named
 
 
 def evaluate(scores, y, threshold=0.0, *, names=None, costs=None):

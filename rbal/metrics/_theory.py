@@ -5,7 +5,7 @@ from scipy.special import log_ndtr, ndtr
 
 from .._support.validation import broadcast, given_function, in_range, one_of, positive_int, real_array
 from . import _formulas as formulas
-from ._gaussian import OneVariance, beside
+from ._one_variance import OneVariance, broadcast_first
 from ._probabilities import MOST_POINTS
 
 # Trapezoid in the score of a positive. PPV has its nearest pole at Im z = π/s for classes s deviations apart, so that
@@ -66,7 +66,7 @@ class Metrics(OneVariance):
         return np.isnan(self.q) | np.isnan(self.r) | np.isnan(self.b)
 
     def _phi(self, phi_pos, threshold=None, **others):
-        """Return the share of positives, when it goes by numpy's rules with the metrics and with what else is given."""
+        """Return the share of positives, after a check that it broadcasts with the metrics and the other arrays."""
         phi = _share(phi_pos)
         if np.ndim(phi) or others:
             others |= {} if threshold is None else {"threshold": real_array("threshold", threshold, finite=False)}
@@ -75,12 +75,12 @@ class Metrics(OneVariance):
 
     @property
     def _sizes(self):
-        """What thresholds and shares must go with, by numpy's rules."""
+        """The arrays with which thresholds and shares must broadcast."""
         return {"q": self.q, "r": self.r, "b": self.b}
 
     def _z(self, label, threshold):
         """Return by how many standard deviations the mean of a class lies above the threshold."""
-        gap = label * 0.5 * self.r - self.b - beside(threshold=threshold, q=self.q, r=self.r, b=self.b)
+        gap = label * 0.5 * self.r - self.b - broadcast_first(threshold=threshold, q=self.q, r=self.r, b=self.b)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             z = gap / np.sqrt(self.q)
         return np.where((self.q == 0) & (gap == 0), 0.0, z)[()]  # a tie counts half
@@ -88,7 +88,7 @@ class Metrics(OneVariance):
     def density(self, delta, label):
         """Return the probability density of the test score of class ``label`` (+1 or -1) at ``delta``."""
         one_of("label", label, (1, -1))
-        delta = beside(delta=delta, q=self.q, r=self.r, b=self.b)
+        delta = broadcast_first(delta=delta, q=self.q, r=self.r, b=self.b)
         if np.any(self.q == 0):
             raise ValueError("q must be > 0 for a density: where it is 0 every sample of a class has the same score")
         with np.errstate(over="ignore"):
@@ -263,7 +263,7 @@ class Metrics(OneVariance):
 def _share_of(z_of, z_other, phi_of, phi_other, r):
     """Return φ Φ(z) / (φ Φ(z) + φ' Φ(z')), from logarithms, even where both tails underflow or z is infinite.
 
-    There the class with the higher mean wins by far, which is what the sign of r decides.
+    In these limits the class with the higher mean dominates, and the sign of r decides.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_of, log_other = log_ndtr(z_of), log_ndtr(z_other)
@@ -287,11 +287,11 @@ def _mean_loss(g, label, mean, deviation):
     """Return the mean of g(Δ, label) over Δ ~ N(mean, deviation²), for arrays of one shape; NaN where either is."""
     mu, s = (np.ravel(a) for a in (mean, deviation))
     known = np.flatnonzero(~(np.isnan(mu) | np.isnan(s)))
-    found = np.full(mu.size, np.nan)
+    means = np.full(mu.size, np.nan)
     for k in range(0, known.size, _BLOCK):
         block = known[k : k + _BLOCK]
-        found[block] = _block_of_means(g, label, mu[block], s[block])
-    return found.reshape(np.shape(mean))
+        means[block] = _block_of_means(g, label, mu[block], s[block])
+    return means.reshape(np.shape(mean))
 
 
 def _block_of_means(g, label, mu, s):

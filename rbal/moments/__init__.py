@@ -11,6 +11,7 @@ from importlib import import_module
 
 from ._moments import Moments
 from ._spectrum import Spectrum
+from ._spectrum import spectrum_of as spectrum_of  # for other rooms
 
 __all__ = ["KernelMoments", "Mixture", "Moments", "Spectrum"]
 

@@ -1,13 +1,13 @@
-"""What the saddle point sees of a mixture: covariances and centres in the smallest basis that holds them."""
+"""Covariances of clusters: as users give them, and with the centres in the smallest basis that holds them."""
 
 import itertools
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import cholesky, eigh, eigvalsh
 
-from .._support.validation import MOST_FLOATS
+from .._support.validation import MOST_FLOATS, in_range
 
 EPS = np.finfo(float).eps
 EXACT = 200  # directions up to which the derivatives of traces are computed in full, and beyond it from probes
@@ -46,7 +46,7 @@ class Diagonal(NamedTuple):
         return self.lam @ self.g
 
     def lowest(self, x_hat, visible=False):
-        """Return the smallest eigenvalue of Σ x̂ C, without free directions if only what is visible counts."""
+        """Return the smallest eigenvalue of Σ x̂ C, without free directions if ``visible``."""
         low = float((x_hat @ self.lam).min())
         return low if visible or self.g_null == 0.0 else min(low, 0.0)
 
@@ -68,15 +68,15 @@ class Dense:
         self.lam_out = np.zeros((len(C), 0)) if lam_out is None else lam_out
         self.g_out = np.zeros(0) if g_out is None else g_out
         self.g = np.r_[np.full(C.shape[1], 1.0 / L), self.g_out]
-        self.probes = self.seen = None
+        self.probes = self.probed = None
         if C.shape[1] > EXACT:
             signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(C.shape[1], PROBES))
             self.probes = signs / np.sqrt(PROBES)
-            self.seen = C @ self.probes
+            self.probed = C @ self.probes
 
     @cached_property
     def commuting(self):
-        """The block of what the covariances are along the eigenvectors of their sum, as if these were theirs."""
+        """A Diagonal block with the variances along the eigenvectors of the sum of all covariances."""
         _, basis = eigh(self.C.sum(axis=0), driver="evd", check_finite=False)
         lam = np.stack([np.einsum("ij,ij->j", basis, cov @ basis) for cov in self.C])
         outside = np.zeros((len(self.v), self.g_out.size))
@@ -87,7 +87,7 @@ class Dense:
         return np.trace(self.C, axis1=1, axis2=2) / self.L + self.lam_out @ self.g_out
 
     def lowest(self, x_hat, visible=False):
-        """Return the smallest eigenvalue of Σ x̂ C, without free directions if only what is visible counts."""
+        """Return the smallest eigenvalue of Σ x̂ C, without free directions if ``visible``."""
         inside = eigh((x_hat @ self.flat).reshape(self.C.shape[1:]), eigvals_only=True, subset_by_index=[0, 0])[0]
         low = float(min(np.r_[inside, x_hat @ self.lam_out]))
         return low if visible or self.g_null == 0.0 else min(low, 0.0)
@@ -161,7 +161,7 @@ def check_room(name, K, D):
 
 
 def _floored(lam):
-    """Set to 0 what is rounding of an eigensolver."""
+    """Set eigenvalues to 0 that are rounding of an eigensolver."""
     return np.where(lam < 10 * lam.shape[1] * EPS * lam.max(axis=1, keepdims=True), 0.0, lam)
 
 
@@ -248,3 +248,60 @@ def _low_rank(covs, span, v, L):
     if floors.any():
         return Dense(C, v @ basis.T, L, floors[:, None], np.array([outside]))
     return Dense(C, v @ basis.T, L, g_null=outside)
+
+
+# ---- covariances as users give them: checked, and each kept once
+
+
+def given(covs, K, D):
+    """Return a list of one covariance, or of K, each checked."""
+    if covs.shape == (D,) or covs.shape == (D, D):
+        covs = covs[None]
+    if covs.shape not in ((1, D), (1, D, D), (K, D), (K, D, D)):
+        takes = f"({D},), ({D}, {D}), ({K}, {D}) or ({K}, {D}, {D})"
+        raise ValueError(f"covs must have shape {takes}, got {covs.shape}")
+    if covs.ndim == 2:
+        in_range("covs", covs, 0.0)
+    else:
+        check_room("covs", *covs.shape[:2])
+    checked = []
+    for c, cov in enumerate(covs):
+        if cov.ndim == 2:
+            off = np.abs(cov - cov.T).max()
+            if off > 1e-10 * np.abs(cov).max():
+                raise ValueError(f"covs must be symmetric, got entries that differ by {off:g} in cluster {c}")
+            cov = 0.5 * (cov + cov.T)
+            _check_positive(cov, c)
+        if not cov.any():
+            raise ValueError(f"covs must not be zero, got nothing that varies in cluster {c}")
+        checked.append(cov)
+    return checked
+
+
+def _check_positive(cov, c):
+    """Refuse negative eigenvalues, by Cholesky's factorisation of the matrix raised by rounding."""
+    floor = 10 * len(cov) * EPS * np.abs(cov).max()
+    try:
+        cholesky(cov + 2.0 * floor * np.eye(len(cov)), check_finite=False)
+    except np.linalg.LinAlgError:
+        low = eigvalsh(cov)[0]
+        if low < -floor:
+            raise ValueError(f"covs must have no negative eigenvalue, got {low:g} in cluster {c}") from None
+
+
+def distinct(covs, K):
+    """Return the index (K,) and factor (K,) of each cluster's covariance among the different ones, and these."""
+    if len(covs) == 1:
+        return np.zeros(K, np.int64), np.ones(K), covs
+    shape, width, different = np.empty(K, np.int64), np.empty(K), []
+    for c, cov in enumerate(covs):
+        for h, other in enumerate(different):
+            ratio = cov.sum() / other.sum() if cov.ndim == 1 else np.trace(cov) / np.trace(other)
+            ratio = 1.0 if abs(ratio - 1.0) < 4 * EPS else ratio
+            if np.abs(cov - ratio * other).max() <= 1e-14 * np.abs(cov).max():
+                shape[c], width[c] = h, ratio
+                break
+        else:
+            shape[c], width[c] = len(different), 1.0
+            different.append(cov)
+    return shape, width, different

@@ -19,9 +19,8 @@ from .._support.validation import (
     squarable,
     states,
 )
-from ._blocks import LowRank, as_matrix, reduced
-from ._given import distinct, given
-from ._noise import quiet
+from ._blocks import LowRank, as_matrix, distinct, given, reduced
+from ._few_rows import quiet
 from ._parts import estimated, labels_of, parts_of
 
 LEVELS = ("one covariance", "widths", "commuting", "any")  # what the covariances have in common, from most to least
@@ -128,9 +127,9 @@ class Mixture:
             raise ValueError(f"widths must go with one covariance for all clusters, got {len(covs)} covariances")
         else:
             widths = _each("widths", widths, K)
-        shape, width, found = distinct(covs, K)
+        shape, width, different = distinct(covs, K)
         return cls(
-            L=D, Q=1, means=means, centres=means, covs=(found, shape, width * widths),
+            L=D, Q=1, means=means, centres=means, covs=(different, shape, width * widths),
             clusters=(labels, _shares(shares, labels), _positive(positive, labels, None)),
         )  # fmt: skip
 
@@ -263,7 +262,7 @@ class Mixture:
 
     @cached_property
     def blocks(self):
-        """What the solver sees: covariances and centres in the smallest basis that holds them."""
+        """Covariances and centres in the smallest basis that holds them, for the solver."""
         return reduced(self._covs, self._centres - self._balanced @ self._centres, self.L)
 
     def covariance(self, cluster):

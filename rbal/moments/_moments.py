@@ -6,7 +6,6 @@ import numpy as np
 from scipy.linalg import helmert
 
 from .._support.validation import in_range, one_hot_room, one_of, positive_int, real_array, room, squarable, states
-from ._rows import matching, names
 from ._spectrum import Spectrum
 
 SITES_AT_ONCE = 4096  # blocks of independent Potts sites held in memory together
@@ -331,7 +330,7 @@ class Moments:
             values, vectors = np.linalg.eigh(cov)
             return values, shift @ vectors, lambda c: vectors @ c
         _, singular, vectors = np.linalg.svd(cov, full_matrices=False)
-        rest = shift - (vectors @ shift) @ vectors  # where the sample does not vary, nothing is known of the noise
+        rest = shift - (vectors @ shift) @ vectors  # the noise is unknown where the sample does not vary
         return singular**2, vectors @ shift, lambda c: c @ vectors + rest
 
     @cached_property
@@ -395,3 +394,27 @@ def _sample(name, value):
     if len(X) < 2 or X.shape[1] < 1:
         raise ValueError(f"{name} must have at least 2 rows and 1 column, got shape {X.shape}")
     return squarable(name, X, names(value))
+
+
+# ---- columns of two frames, matched by their names
+
+
+def names(X):
+    """Return the names of the columns of a frame, or None; a table of pyarrow has them apart from its columns."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    return None if names is None else list(names)
+
+
+def matching(X_pos, X_neg):
+    """Return the columns of X_neg in the order of X_pos, or None where no names differ."""
+    ours, theirs = names(X_pos), names(X_neg)
+    if ours is None or theirs is None or ours == theirs:
+        return None
+    for alone, of, other in ((ours, "X_pos", theirs), (theirs, "X_neg", ours)):
+        if missing := [name for name in alone if name not in other]:
+            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            raise ValueError(f"X_pos and X_neg must have the same columns, got {shown} in {of} alone")
+    if len(set(ours)) < len(ours) or len(ours) != len(theirs):
+        raise ValueError("X_pos and X_neg must have each column once, or in the same order, got a name twice")
+    places = {name: j for j, name in enumerate(theirs)}
+    return [places[name] for name in ours]

@@ -1,4 +1,4 @@
-"""What the saddle point sees of two classes: eigenvalues, how many directions have each, and the shift along them."""
+"""The spectrum of two classes: eigenvalues, the number of directions of each, and the shift along them."""
 
 from typing import NamedTuple
 

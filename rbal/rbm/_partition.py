@@ -1,9 +1,10 @@
-"""The partition function: by enumeration of the smaller layer, or by annealing there and back.
+"""The partition function: by enumeration of the smaller layer, or by annealing in both directions.
 
 *Forward*, independent units are annealed into the machine; the mean of e^{w}, with w the log weight that a path picks
 up, is Z over that of independent units. *In reverse*, states of the machine are annealed into independent units, and
-the mean of e^{w} is the inverse ratio. The first sees only what annealing finds, the second only what the states know,
-so that mass which one of them misses shows as a disagreement. Bennett's acceptance ratio puts the two together.
+the mean of e^{w} is the inverse ratio. The first includes only the modes that annealing reaches, the second only those
+of the states, so that mass missing from one of them shows as a disagreement. Bennett's acceptance ratio combines the
+two.
 """
 
 import math
@@ -15,18 +16,19 @@ from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 from scipy.stats import t
 
-from . import _kernels as kernels
+from . import _unit_kernels as kernels
 from ._machine import go_on, in_pieces, seeds
 
 MAX_BITS = 20  # of a layer that is enumerated
 CONFIGURATIONS_AT_ONCE = 1 << 12
 PIECES = 4  # of work, whatever the number of threads
-ROUNDS = 4  # there and back, at each effort
-FEWEST = 40.0  # paths to which either direction could have led, for the error to be known
-FOUND = 3.0  # paths forward, of all, expected to take the place of a state: that none comes has a chance of 5 %
-APART = (2.0, 6.0)  # log Z by bridges so far from the best one, to either side, must agree
+ROUNDS = 4  # of both directions, at each effort
+FEWEST = 40.0  # paths that either direction could have made, for the error to be known
+# Expected number of paths forward that take the place of a state: with 3 the probability of none is 5 %.
+LEAST_ARRIVALS = 3.0
+SHIFTS = (2.0, 6.0)  # log Z by bridges so far from the best one, to either side, must agree
 TOLERANCE = 3.0  # standard errors
-LOST = 0.02  # share of states found by less than one path, after one round, above which an effort is given up
+LOST = 0.02  # share of states with less than one arrival, after one round, above which an effort is given up
 
 
 class LogPartition(NamedTuple):
@@ -133,13 +135,13 @@ def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
 
     def run(rounds):
         nonlocal pieces
-        runs = in_pieces(lambda f, own: there_and_back(path, f, n_betas, own, rounds), pieces, generators)
+        runs = in_pieces(lambda f, own: both_directions(path, f, n_betas, own, rounds), pieces, generators)
         pieces = [features for features, _, _ in runs]
         return tuple(np.concatenate([run[k] for run in runs], axis=1) for k in (1, 2))
 
     while True:
         forward, reverse = run(1)
-        if np.mean(ROUNDS * found(forward, reverse) < 1.0) <= LOST:  # else more rounds would not help
+        if np.mean(ROUNDS * arrivals(forward, reverse) < 1.0) <= LOST:  # else more rounds would not help
             forward, reverse = map(np.concatenate, zip((forward, reverse), run(ROUNDS - 1), strict=True))
         estimate = bridged(forward, reverse, group)
         if estimate.reliable or 2 * n_betas > max_betas:
@@ -147,11 +149,11 @@ def annealed(machine, base, starts, n_chains, n_betas, max_betas, rng):
         n_betas *= 2
 
 
-def there_and_back(path, features, n_betas, rng, rounds=ROUNDS):
+def both_directions(path, features, n_betas, rng, rounds=ROUNDS):
     """Anneal in both directions, and move the states on the side of the machine.
 
     After a round the end of a path forward takes the place of a state, with the probability that leaves the machine's
-    distribution as it is (tempered transitions; Neal 1996). So states find modes that they have not come from.
+    distribution unchanged (tempered transitions; Neal 1996). So states reach modes other than those they started in.
 
     Returns
     -------
@@ -186,19 +188,19 @@ def bridged(forward, reverse, group):
     if not (np.isfinite(forward).all() and np.isfinite(reverse).all()):
         return LogPartition(math.nan, math.nan, False)
     value = bennett(forward, reverse)
-    there, back = expit(forward - value), expit(reverse + value)
-    meeting = np.sum(there * (1.0 - there)) + np.sum(back * (1.0 - back))
+    forward_share, reverse_share = expit(forward - value), expit(reverse + value)
+    meeting = np.sum(forward_share * (1.0 - forward_share)) + np.sum(reverse_share * (1.0 - reverse_share))
     groups = len(np.unique(group))
     wide = t.ppf(0.975, groups - 1) / 1.96  # so that an interval of few groups is as wide as it must be
-    others = [_others(forward, reverse, value, apart, group) for apart in APART]
+    others = [_others(forward, reverse, value, shift, group) for shift in SHIFTS]
     agree = all(abs(gap) <= TOLERANCE * gap_error for gap, gap_error, _ in others)
-    fewest = found(forward, reverse).min()
-    # Were states as one of these as heavy as all others, so many paths would have come there. None of them did, for all
-    # we know, which leaves room for the inverse: a standard deviation for a count of zero.
+    fewest = arrivals(forward, reverse).min()
+    # If states like the one with the fewest arrivals weighed as much as all others, that many paths would have arrived.
+    # Possibly none did, which bounds their weight by the inverse: a standard deviation for a count of zero.
     unseen = np.log1p(1.0 / max(fewest, 1e-300))
-    shares = max(off for _, _, off in others)  # what the states' shares of modes, which may be those of the start, do
-    error = np.linalg.norm([wide * _scatter(there - back, group) / meeting, shares, unseen])
-    if agree and fewest >= FOUND and meeting >= FEWEST and math.isfinite(error):
+    shares = max(off for _, _, off in others)  # error of the states' shares of modes, perhaps those of the start
+    error = np.linalg.norm([wide * _scatter(forward_share - reverse_share, group) / meeting, shares, unseen])
+    if agree and fewest >= LEAST_ARRIVALS and meeting >= FEWEST and math.isfinite(error):
         return LogPartition(value, float(error))
     return LogPartition(value, float(np.fmax(error, max(abs(gap) for gap, _, _ in others))), False)
 
@@ -217,7 +219,7 @@ def _scatter(terms, group):
     return np.sqrt(np.sum(sums**2))
 
 
-def _others(forward, reverse, value, apart, group):
+def _others(forward, reverse, value, shift, group):
     """Compare two estimates by bridges on either side of the best one, which rest more on paths forward or in reverse.
 
     Returns
@@ -228,15 +230,15 @@ def _others(forward, reverse, value, apart, group):
         How far from the best one the farther is.
     """
     estimates, terms = [], []
-    for bridge in (value + apart, value - apart):
-        there, back = expit(forward - bridge), expit(reverse + bridge)
-        estimates.append(bridge + np.log(there.sum()) - np.log(back.sum()))
-        terms.append(there / there.sum() - back / back.sum())
+    for bridge in (value + shift, value - shift):
+        forward_share, reverse_share = expit(forward - bridge), expit(reverse + bridge)
+        estimates.append(bridge + np.log(forward_share.sum()) - np.log(reverse_share.sum()))
+        terms.append(forward_share / forward_share.sum() - reverse_share / reverse_share.sum())
     off = max(abs(estimate - value) for estimate in estimates)
     return estimates[0] - estimates[1], _scatter(terms[0] - terms[1], group), off
 
 
-def found(forward, reverse):
+def arrivals(forward, reverse):
     """Count how many of all paths forward could take the place of a state of each chain (n,), as a mean over rounds."""
     paths = forward.ravel()
     return np.mean([[np.exp(np.minimum(paths + w, 0.0)).sum() for w in row] for row in reverse], axis=0)

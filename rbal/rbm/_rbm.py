@@ -11,9 +11,8 @@ from .._support.documented import Documented
 from .._support.frames import checked_rows
 from .._support.validation import flag, number, one_hot_room, one_of, positive_int, room, seeded, states, unmasked
 from . import _training
-from ._layers import HIDDEN, visible_layer
 from ._learned import Learned
-from ._machine import by_rows, in_pieces, seeds, serial_products
+from ._machine import HIDDEN, by_rows, in_pieces, seeds, serial_products, visible_layer
 from ._partition import annealed, enumerable, enumerated
 
 CHAINS_AT_ONCE = 250  # in one piece of work of ``sample``

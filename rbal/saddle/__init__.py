@@ -14,7 +14,7 @@ factorisation a step.
 """
 
 from .._support.warnings import convergence_warning
-from ._mixture import MixtureSolution
+from ._mixture_solve import MixtureSolution
 from ._multinomial import MultinomialSolution, solve_multinomial
 from ._overlap import Overlap, overlap
 from ._ovr import OvrSolution, solve_ovr

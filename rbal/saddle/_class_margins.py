@@ -16,11 +16,11 @@ class Margins(NamedTuple):
     pos: float
     neg: float
     mean: float
-    move: float = 0.0  # what they add to the bias
+    move: float = 0.0  # shift of the bias
 
 
 def margins_of(kappa, kappa_neg, law, model, fit_bias):
-    """Check the margins.
+    """Check the margins of both classes, and return them as Margins.
 
     A loss is a function of κ - y (score - b). With κ± = κ ± d it is that of a common margin κ with the bias b + d: the
     same weights, and another bias.
@@ -41,7 +41,7 @@ def margins_of(kappa, kappa_neg, law, model, fit_bias):
 
 
 def shifts_of(shifts, temperatures):
-    """Return the common shift at which the weights are the same, for shifts beside temperatures of the classes.
+    """Return the common shift at which the weights are the same, for shifts and temperatures of the classes.
 
     A loss of κ - t y (score - b), with κ and t of each class, is that of a common κ with the bias b + d, where
     κ₊ = κ + t₊d and κ₋ = κ - t₋d.
@@ -62,25 +62,25 @@ def shifts_of(shifts, temperatures):
     return Margins(pos, neg, in_range("the common shift of the classes", common, 0.0), (neg - pos) / total)
 
 
-def moved(found, margins, law, counted=None):
-    """Return what margins of their own change of a solution at the common one: the bias, and which samples are wrong.
+def moved(solution, margins, law, counted=None):
+    """Return the fields of a solution that change with margins of each class: bias, training error and margins.
 
     Samples are counted with the weights of their classes, or with those of the pair ``counted``.
     """
-    shape = np.shape(found["q"])
+    shape = np.shape(solution["q"])
     pos, neg = np.broadcast_to(margins.pos, shape), np.broadcast_to(margins.neg, shape)
-    b = found["b"] + np.broadcast_to(margins.move, shape)
-    force, phase, wrong = np.vectorize(law.force, otypes=[float]), np.asarray(found["phase"]), 0.0
-    counted = (found["weight_pos"], found["weight_neg"]) if counted is None else counted
-    weights = [np.asarray(found["alpha_" + name]) * c for name, c in zip(("pos", "neg"), counted, strict=True)]
-    forces = force(pos, found["weight_pos"], 0.0), force(neg, found["weight_neg"], 0.0)
+    b = solution["b"] + np.broadcast_to(margins.move, shape)
+    force, phase, errors = np.vectorize(law.force, otypes=[float]), np.asarray(solution["phase"]), 0.0
+    counted = (solution["weight_pos"], solution["weight_neg"]) if counted is None else counted
+    weights = [np.asarray(solution["alpha_" + name]) * c for name, c in zip(("pos", "neg"), counted, strict=True)]
+    forces = force(pos, solution["weight_pos"], 0.0), force(neg, solution["weight_neg"], 0.0)
     for y, kappa, pull, weight in zip((1.0, -1.0), (pos, neg), forces, weights, strict=True):
         with np.errstate(invalid="ignore", divide="ignore"):
-            reached = (-found["x"] * pull - (0.5 * np.asarray(found["r"]) - y * b)) / np.sqrt(found["q"])
-        below = np.where(phase == "COLLAPSED", y * b > 0.0, ndtr(reached))
+            edge = (-solution["x"] * pull - (0.5 * np.asarray(solution["r"]) - y * b)) / np.sqrt(solution["q"])
+        error_rate = np.where(phase == "COLLAPSED", y * b > 0.0, ndtr(edge))
         if law.constraint:
-            # without loss every sample is above its margin, but how many are above 0 is not known of a negative one
-            below = np.where(phase == "SAT", np.where(kappa >= 0.0, 0.0, np.nan), below)
-        wrong = wrong + weight * below
-    error = np.where(np.isnan(found["q"]), np.nan, wrong / (weights[0] + weights[1]))
-    return {"b": b, "train_error": error, "kappa": pos.copy(), "kappa_neg": neg.copy()}
+            # without loss every sample is above its margin, but a negative margin leaves open how many are above 0
+            error_rate = np.where(phase == "SAT", np.where(kappa >= 0.0, 0.0, np.nan), error_rate)
+        errors = errors + weight * error_rate
+    train_error = np.where(np.isnan(solution["q"]), np.nan, errors / (weights[0] + weights[1]))
+    return {"b": b, "train_error": train_error, "kappa": pos.copy(), "kappa_neg": neg.copy()}

@@ -3,6 +3,11 @@ r"""Multinomial logistic regression of more than two classes.
 One set of weights for each class, trained together by the cross-entropy of their softmax. The data side of the saddle
 point is an expectation over T-1 Gaussian numbers, of a proximal point in as many dimensions: by Gauss's rule for up to
 three classes, and beyond that by several sets of quasi-random points, whose scatter is the error of the result.
+
+The equations are in coordinates without the direction (1, …, 1). The T scores of a sample are h = Hᵀu: rows of H
+(T-1, T) are orthonormal and orthogonal to (1, …, 1), since softmax is the same for scores that differ by a constant,
+and the ridge then makes their sum zero. With d = T-1 the order parameters are matrices: V, Q (d, d) of each covariance,
+and m (d,) of each cluster.
 """
 
 import warnings
@@ -12,20 +17,131 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import helmert
-from scipy.special import ndtri
+from scipy.special import ndtri, softmax
 
 from .._support.validation import in_range, number, positive_int, real_array
 from .._support.warnings import convergence_warning
 from ..metrics import ManyMetrics
 from ..moments import Mixture
 from ._ovr import a_mixture, by_class, checked_alphas, places_of
-from ._softmax import Unknowns, data_side, weight_side
+from ._population import anderson_step
+
+STEPS = 60  # of Newton's method for the proximal points; it takes about five, or two from the previous points
+
+
+class Unknowns(NamedTuple):
+    """Order parameters: of G covariances and K clusters."""
+
+    V: np.ndarray  # (G, d, d) response of a score to its field
+    Q: np.ndarray  # (G, d, d) covariance of the scores
+    m: np.ndarray  # (K, d) mean scores
+    b: np.ndarray  # (d,)
+
+
+class Hats(NamedTuple):
+    """Conjugates of the order parameters: the pull of the data on the weights."""
+
+    V: np.ndarray  # (G, d, d)
+    Q: np.ndarray  # (G, d, d)
+    m: np.ndarray  # (K, d)
+    slope: np.ndarray  # (d, d) of the mean force, by the bias
+
+
+def proximal(fields, start, V, weight, y, H):
+    """Return points u (n, d) that minimise weight · ℓ(u) + ½ (u-ω)ᵀV⁻¹(u-ω), with p (n, T) there.
+
+    Newton's method on u + V∇ = ω, with steps damped as for self-concordant functions, so that no line search is needed.
+
+    Parameters
+    ----------
+    fields : (n, d) array
+        ω.
+    start : (n, d) array
+    V : (d, d) array
+    weight : float
+    y : int
+        Class of the sample.
+    H : (d, T) array
+
+    Returns
+    -------
+    u : (n, d) array
+    p : (n, T) array
+        Probabilities of the classes.
+    """
+    u, eye = start, np.eye(len(V))
+    for _ in range(STEPS):
+        p = softmax(u @ H, axis=1)
+        gap = u - fields + weight * (p @ H.T - H[:, y]) @ V
+        step = np.linalg.solve(eye + V @ (weight * curvature(p, H)), -gap[..., None])[..., 0]
+        size = np.abs(step @ H).max(axis=1, keepdims=True)
+        u = u + step * np.where(size > 1e-4, np.log1p(2.0 * size) / np.maximum(2.0 * size, 1e-300), 1.0)
+        if size.max() < 1e-11:
+            break
+    return u, softmax(u @ H, axis=1)
+
+
+def curvature(p, H):
+    """Return the second derivatives (n, d, d) of the loss by u."""
+    mean = p @ H.T
+    return np.einsum("at,nt,bt->nab", H, p, H, optimize=True) - mean[:, :, None] * mean[:, None, :]
+
+
+def data_side(problem, rule, unknowns, starts):
+    """Return the Hats of order parameters, and the proximal points (K entries) for the next start."""
+    (nodes, mass), (G, d, _) = rule, unknowns.V.shape
+    hats = Hats(np.zeros((G, d, d)), np.zeros((G, d, d)), np.zeros_like(unknowns.m), np.zeros((d, d)))
+    points = []
+    for c, g in enumerate(problem.shape):
+        width, weight, alpha = problem.width[c], problem.weight[c], problem.alpha[c]
+        values, basis = np.linalg.eigh(width * unknowns.Q[g])
+        fields = unknowns.m[c] - unknowns.b + (nodes * np.sqrt(np.maximum(values, 0.0))) @ basis.T
+        V = width * unknowns.V[g]
+        u, p = proximal(fields, fields if starts is None else starts[c], V, weight, problem.place[c], problem.H)
+        points.append(u)
+        force = -weight * (p @ problem.H.T - problem.H[:, problem.place[c]])
+        S = weight * curvature(p, problem.H)
+        slope = np.einsum("n,nab->ab", mass, S @ np.linalg.inv(np.eye(d) + V @ S))
+        slope = 0.5 * alpha * (slope + slope.T)
+        hats.V[g] += width * slope
+        hats.Q[g] += width * alpha * (force.T * mass) @ force
+        hats.m[c] = alpha * (mass @ force)
+        hats.slope[...] += slope
+    return hats, points
+
+
+def weight_side(block, hats, ridge):
+    """Return V, Q (G, d, d) and m (K, d) of weights under these hats, with A = ridge + Σ V̂ ⊗ C."""
+    if not hasattr(block, "C"):
+        V, Q, pull = _sums(block.lam, block.g, block.v, hats, ridge)
+        return V, Q, block.v @ pull
+    k, d = block.C.shape[1], hats.V.shape[1]
+    A = ridge * np.eye(d * k) + np.einsum("gab,gij->aibj", hats.V, block.C).reshape(d * k, d * k)
+    B = np.linalg.inv(A)
+    second = B @ np.einsum("gab,gij->aibj", hats.Q, block.C).reshape(d * k, d * k) @ B
+    pull = (B @ np.einsum("ca,ci->ai", hats.m, block.v).ravel()).reshape(d, k)
+    V, Q = (np.einsum("gij,ajbi->gab", block.C, part.reshape(d, k, d, k)) / block.L for part in (B, second))
+    Q += np.einsum("ai,gij,bj->gab", pull, block.C, pull)
+    if block.g_out.size:
+        outside = _sums(block.lam_out, block.g_out, np.zeros((hats.m.shape[0], block.g_out.size)), hats, ridge)
+        V, Q = V + outside[0], Q + outside[1]
+    return V, Q, block.v @ pull.T
+
+
+def _sums(lam, g, v, hats, ridge):
+    """Return V, Q and A⁻¹W (n, d), as sums over directions that all covariances share."""
+    d = hats.V.shape[1]
+    inverse = np.linalg.inv(ridge * np.eye(d) + np.einsum("gi,gab->iab", lam, hats.V))
+    pull = np.einsum("iab,ib->ia", inverse, v.T @ hats.m)
+    second = inverse @ np.einsum("i,gi,gab->iab", g, lam, hats.Q) @ inverse + pull[:, :, None] * pull[:, None, :]
+    return np.einsum("gi,i,iab->gab", lam, g, inverse), np.einsum("gi,iab->gab", lam, second), pull
+
 
 MOST_CLASSES = 5
 LARGEST_MATRIX = 3000  # (T-1) times the directions of covariances that share no basis
 NODES = {1: (81, 61), 2: (30, 24)}  # of Gauss's rule in each dimension: one to solve with, one for the error
 SETS, POINTS = 4, 1024  # of quasi-random points
-LEAST_RIDGE = 1e-9  # below it, weights of classes that can be told apart grow beyond what the iteration follows
+SMALLEST_RIDGE = 1e-9  # below it, weights of separable classes grow too large for the iteration
 MEMORY = 8  # steps that Anderson's acceleration combines
 
 
@@ -84,8 +200,8 @@ class MultinomialSolution:
         return ManyMetrics(means, overlaps, places_of(self.mixture), self.mixture.shares)
 
 
-class Problem(NamedTuple):
-    """What is solved."""
+class Regression(NamedTuple):
+    """One regression to solve."""
 
     alpha: np.ndarray  # (K,) sizes of the clusters over L
     weight: np.ndarray  # (K,)
@@ -138,11 +254,11 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
     """
     problem, alphas, weights = _checked(mixture, alphas, lam, weights)
     tol, max_iter = number("tol", tol, 1e-13), positive_int("max_iter", max_iter)
-    T, found, at, residual = alphas.size, [], _start(problem), 0.0
+    T, solutions, current, residual = alphas.size, [], _start(problem), 0.0
     for rule in _rules(T - 1):
-        with np.errstate(all="ignore"):  # what overflows does not converge, which is told
-            at, gap = _fixed_point(problem, rule, at, tol, max_iter)
-        found.append(at)
+        with np.errstate(all="ignore"):  # an overflow ends in a warning that nothing converged
+            current, gap = _fixed_point(problem, rule, current, tol, max_iter)
+        solutions.append(current)
         residual = max(residual, gap)
     converged = bool(residual <= tol)
     if not converged:
@@ -153,11 +269,11 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
             (one.m - one.b) @ H + (0.0 if converged else np.nan),
             np.einsum("at,cab,bs->cts", H, width[:, None, None] * one.Q[shape], H) + (0.0 if converged else np.nan),
         )
-        for one in found
+        for one in solutions
     )
     several = T - 1 not in NODES
     means, overlaps = (np.mean(part, axis=0) if several else part[0] for part in zip(*sets, strict=True))
-    b = np.mean([one.b for one in found], axis=0) if several else found[0].b
+    b = np.mean([one.b for one in solutions], axis=0) if several else solutions[0].b
     b = b if converged else np.full_like(b, np.nan)
     errors = (_error(np.stack(part), T) for part in zip(*sets, strict=True))
     return MultinomialSolution(
@@ -167,6 +283,7 @@ def solve_multinomial(mixture, alphas, lam=1.0, weights=None, *, tol=1e-8, max_i
 
 
 def _checked(mixture, alphas, lam, weights):
+    """Return the regression, and the checked sizes and weights (T,) of the classes."""
     alphas = checked_alphas(alphas, a_mixture(mixture))
     T = alphas.size
     if T > MOST_CLASSES:
@@ -188,8 +305,8 @@ def _checked(mixture, alphas, lam, weights):
             f"mixture must have at most {LARGEST_MATRIX // (T - 1)} directions where covariances of {T} classes share "
             f"no basis, got {block.C.shape[1]}: use one covariance for all, or rbal.solve_ovr"
         )
-    lam = number("lam", lam, LEAST_RIDGE)
-    problem = Problem(
+    lam = number("lam", lam, SMALLEST_RIDGE)
+    problem = Regression(
         alphas[place] * mixture.shares, weights[place], place, mixture._shape, mixture._width, helmert(T), block, lam
     )
     return problem, alphas, weights
@@ -215,61 +332,62 @@ def _rules(d):
 
 
 def _error(sets, T):
-    """Return the error of what several rules gave, along the first axis."""
+    """Return the error of the results of several rules, along the first axis."""
     if T - 1 in NODES:
         return np.abs(sets[1] - sets[0])
     return sets.std(axis=0, ddof=1) / np.sqrt(len(sets))
 
 
 def _start(problem):
+    """Return the order parameters to start from."""
     d, traces = len(problem.H), problem.block.traces()[:, None, None]
     force = problem.alpha @ problem.weight
     V = np.eye(d) * traces / (problem.lam + 0.2 * force * traces.mean())
     return Unknowns(V, np.eye(d) * traces, np.zeros((problem.alpha.size, d)), np.zeros(d))
 
 
-def _fixed_point(problem, rule, at, tol, max_iter):
+def _fixed_point(problem, rule, start, tol, max_iter):
     """Return order parameters and their residual, by a fixed point with Anderson's acceleration."""
-    points, before, best = None, [], (np.inf, at)
+    points, states, gaps, current, best = None, [], [], start, (np.inf, start)
     for step in range(max_iter):
         try:
-            hats, points = data_side(problem, rule, at, points)
+            hats, points = data_side(problem, rule, current, points)
             V, Q, m = weight_side(problem.block, hats, problem.lam)
-            new = Unknowns(V, Q, m, at.b - np.linalg.solve(hats.slope, hats.m.sum(axis=0)))
-        except np.linalg.LinAlgError:  # a curvature that underflows: no step leads on from here
+            new = Unknowns(V, Q, m, current.b - np.linalg.solve(hats.slope, hats.m.sum(axis=0)))
+        except np.linalg.LinAlgError:  # a curvature that underflows: there is no next step
             break
-        residual = _distance(new, at)
-        best = min(best, (residual, at), key=lambda one: one[0])
-        if (residual <= tol and step) or not np.isfinite(residual):  # a rule takes one step at least, to differ at all
+        residual = _distance(new, current)
+        best = min(best, (residual, current), key=lambda one: one[0])
+        if (residual <= tol and step) or not np.isfinite(residual):  # at least one step, so that rules differ at all
             break
-        before.append((_flat(at), _flat(new)))
-        del before[:-MEMORY]
-        at = _accelerated(before, at, new)
+        flat = _flat(current)
+        states, gaps = [*states, flat][-MEMORY:], [*gaps, _flat(new) - flat][-MEMORY:]
+        mixed = _mixed(states, gaps, new)
+        if mixed is None:
+            states, gaps = states[-1:], gaps[-1:]
+            mixed = Unknowns(*(0.5 * (a + b) for a, b in zip(current, new, strict=True)))
+        current = mixed
     return best[1], best[0]
 
 
-def _distance(new, at):
+def _distance(new, old):
+    """Return the largest change of order parameters, relative to their scales."""
     size = np.linalg.norm(new.V, axis=(1, 2)).max(), np.linalg.norm(new.Q, axis=(1, 2)).max()
-    gaps = np.abs(new.V - at.V).max() / size[0], np.abs(new.Q - at.Q).max() / size[1]
-    return max(*gaps, max(np.abs(new.m - at.m).max(), np.abs(new.b - at.b).max()) / np.sqrt(size[1]))
+    gaps = np.abs(new.V - old.V).max() / size[0], np.abs(new.Q - old.Q).max() / size[1]
+    return max(*gaps, max(np.abs(new.m - old.m).max(), np.abs(new.b - old.b).max()) / np.sqrt(size[1]))
 
 
-def _flat(at):
-    return np.concatenate([part.ravel() for part in at])
+def _flat(unknowns):
+    return np.concatenate([part.ravel() for part in unknowns])
 
 
-def _accelerated(before, at, new):
-    """Return the combination of the last steps with the least residual, or half a step if that is no covariance."""
-    if len(before) > 1:
-        gaps = np.array([g - x for x, g in before])
-        change = np.diff(gaps, axis=0).T
-        gamma = np.linalg.lstsq(change, gaps[-1], rcond=1e-10)[0]
-        flat = before[-1][1] - np.diff([g for _, g in before], axis=0).T @ gamma
-        ends = np.cumsum([part.size for part in at])[:-1]
-        mixed = Unknowns(*(part.reshape(old.shape) for part, old in zip(np.split(flat, ends), at, strict=True)))
-        lowest = [np.linalg.eigvalsh(part).min(axis=1) for part in (mixed.V, mixed.Q)]
-        plain = [np.linalg.eigvalsh(part).min(axis=1) for part in (new.V, new.Q)]
-        if all(np.all(a > 0.1 * b) for a, b in zip(lowest, plain, strict=True)):
-            return mixed
-        del before[:-1]
-    return Unknowns(*(0.5 * (a + b) for a, b in zip(at, new, strict=True)))
+def _mixed(states, gaps, new):
+    """Return Anderson's combination of the last steps; None if it is no covariance, or if there is one step only."""
+    if len(states) == 1:
+        return None
+    flat = states[-1] + anderson_step(states, gaps, 1.0)
+    ends = np.cumsum([part.size for part in new])[:-1]
+    mixed = Unknowns(*(part.reshape(old.shape) for part, old in zip(np.split(flat, ends), new, strict=True)))
+    lowest = [np.linalg.eigvalsh(part).min(axis=1) for part in (mixed.V, mixed.Q)]
+    unmixed = [np.linalg.eigvalsh(part).min(axis=1) for part in (new.V, new.Q)]
+    return mixed if all(np.all(a > 0.1 * b) for a, b in zip(lowest, unmixed, strict=True)) else None

@@ -24,8 +24,8 @@ from scipy.optimize import brentq
 from .._support.gauss import GL_NODES, GL_WEIGHTS, Z_MAX, jit, pdf
 from .._support.validation import in_range
 from ..losses import record_of
-from ..losses._record import expectations_at
-from ..moments._spectrum import spectrum_of
+from ..losses.internal import expectations_at
+from ..moments import spectrum_of
 from ._solve import Solution
 
 CLOSEST = 1e-14  # 1 - |correlation| of machines that are taken to be the same
@@ -44,7 +44,7 @@ class Overlap(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One classifier on one class: the address of its expectations, and the law of u0."""
+    """The law of u0 in one class for one classifier, with the address of the expectations of its loss."""
 
     law: int
     kappa: float
@@ -94,11 +94,11 @@ def overlap(moments, first, second, shared=None):
             raise TypeError(f"{name} must be a Solution of rbal.solve or rbal.sweep, got {type(sol).__name__}")
     sizes = _shared(first, second, shared)
     shape = np.broadcast_shapes(np.shape(first.q), np.shape(second.q), *map(np.shape, sizes))
-    found = np.empty((*shape, 4))
+    results = np.empty((*shape, len(Overlap._fields)))
     for index in np.ndindex(shape):
         one, two = _point(first, index, shape), _point(second, index, shape)
-        found[index] = _fixed_point(spectrum, one, two, [np.broadcast_to(size, shape)[index] for size in sizes])
-    return Overlap(*(column[()] for column in np.moveaxis(found, -1, 0)))
+        results[index] = _fixed_point(spectrum, one, two, [np.broadcast_to(size, shape)[index] for size in sizes])
+    return Overlap(*(column[()] for column in np.moveaxis(results, -1, 0)))
 
 
 def _shared(first, second, shared):
@@ -131,11 +131,11 @@ def _point(sol, index, shape):
 
 
 def _fixed_point(spectrum, one, two, shared):
-    """Return (q₁₂, correlation, q̂₁₂, residual) of two solutions of one problem each."""
+    """Return the Overlap of two solutions of one problem each."""
     if not (one.converged and two.converged):
-        return np.nan, np.nan, np.nan, np.nan
+        return Overlap(np.nan, np.nan, np.nan, np.nan)
     if "COLLAPSED" in (one.phase, two.phase):
-        return 0.0, 0.0, np.nan, 0.0
+        return Overlap(0.0, 0.0, np.nan, 0.0)
     per_force, shift = _weight_side(spectrum, one, two)
     pairs = [(size, _side(one, label), _side(two, label)) for size, label in zip(shared, (1, -1), strict=True)]
     scale = math.sqrt(one.q * two.q)
@@ -154,18 +154,18 @@ def _fixed_point(spectrum, one, two, shared):
     else:
         rho = brentq(gap, low, high, xtol=1e-15, rtol=1e-13)
     q12 = rho * scale
-    return q12, q12 / math.sqrt(one.variance * two.variance), hat(rho), abs(gap(rho))
+    return Overlap(q12, q12 / math.sqrt(one.variance * two.variance), hat(rho), abs(gap(rho)))
 
 
 def _weight_side(spectrum, one, two):
-    """Return the slope of q₁₂ in q̂₁₂, and what it is without shared samples: both follow the shift of the classes."""
+    """Return the slope of q₁₂ in q̂₁₂, and q₁₂ without shared samples, which is due to the common shift."""
     lam = spectrum.lam
     both = (one.k_hat + one.x_hat * lam) * (two.k_hat + two.x_hat * lam)
     return float(np.sum(spectrum.g * lam**2 / both)), one.r_hat * two.r_hat * float(np.sum(spectrum.s * lam / both))
 
 
 def _side(sol, label):
-    """Return what a class looks like to one classifier."""
+    """Return the Side of a class for one classifier."""
     loss = record_of(sol.loss)
     law = loss.laws[1 if sol.phase == "SAT" else 0]
     kappa, c = (sol.kappa, sol.weight_pos) if label > 0 else (sol.kappa_neg, sol.weight_neg)
@@ -176,13 +176,13 @@ def _side(sol, label):
 def shared_force(a, b, rho):
     """Return E[f₁f₂] of one class at correlation ρ, and its derivative in the covariance, E[f₁'f₂']."""
     nodes, weights = _nodes(a, b, rho)
-    return product(a.law, b.law, a[1:6], b[1:6], rho, nodes, weights)
+    return product(a, b, rho, nodes, weights)
 
 
 def _nodes(a, b, rho):
     """Return nodes and weights for z, on panels that shrink towards the kinks of the forces.
 
-    Given z a kink is smeared out over √(1 - ρ), so that panels need not be much smaller.
+    Given z, a kink is smeared over √(1 - ρ), so that panels need not be much smaller.
     """
     root, smeared = math.sqrt(abs(rho)), math.sqrt(1.0 - abs(rho))
     if root * Z_MAX < 1e-12:
@@ -205,19 +205,16 @@ def _nodes(a, b, rho):
 
 
 @jit
-def product(law_a, law_b, a, b, rho, nodes, weights):
-    """Return ∫ Dz E[f₁|z] E[f₂|z], and the same of the slopes of both; a and b are (κ, c, x, μ, q).
-
-    With a single node these are products of the means.
-    """
+def product(a, b, rho, nodes, weights):
+    """Return ∫ Dz E[f₁|z] E[f₂|z], and the same of the slopes; with one node these are products of the means."""
     root, rest = math.sqrt(abs(rho)), 1.0 - abs(rho)
-    step_a = root * math.sqrt(a[4])
-    step_b = math.copysign(root, rho) * math.sqrt(b[4])
+    step_a = root * math.sqrt(a.q)
+    step_b = math.copysign(root, rho) * math.sqrt(b.q)
     total = slope = 0.0
     for i in range(nodes.size):
         z = nodes[i]
-        e_a = expectations_at(law_a, (a[0], a[1], a[2], a[3] + step_a * z, a[4] * rest))
-        e_b = expectations_at(law_b, (b[0], b[1], b[2], b[3] + step_b * z, b[4] * rest))
+        e_a = expectations_at(a.law, (a.kappa, a.c, a.x, a.mu + step_a * z, a.q * rest))
+        e_b = expectations_at(b.law, (b.kappa, b.c, b.x, b.mu + step_b * z, b.q * rest))
         weight = weights[i] * pdf(z) if nodes.size > 1 else 1.0
         total += weight * e_a[0] * e_b[0]
         slope += weight * e_a[3] * e_b[3]

@@ -23,16 +23,15 @@ import numpy as np
 from .._support.validation import flag, in_range, instance, number, positive_int, real_array
 from .._support.warnings import convergence_warning
 from ..losses import record_of
-from ..losses._record import NO_LAW
+from ..losses.internal import NO_LAW
 from ..metrics import ManyMetrics
 from ..moments import Mixture
-from ._clusters import Clusters
-from ._mixture import report
-from ._mixture_phases import Task, solve_ridge
+from ._equations import COLLAPSED, RIDGE, UNSAT
+from ._mixture_data import Clusters
+from ._mixture_fallback import Task, solve_ridge
+from ._mixture_solve import report
 from ._overlap import CLOSEST, Side, shared_force
-from ._problem import RIDGE, UNSAT
 from ._solve import LARGEST_SIZE, PHASES
-from ._ways import COLLAPSED
 
 STEPS = 60  # of Newton's method for one overlap, which takes about four
 
@@ -84,7 +83,7 @@ class OvrSolution:
 
 
 class Machine(NamedTuple):
-    """What the overlaps need of one machine: its labels, laws of u0, and resolvent."""
+    """One machine: its labels, laws of u0, and resolvent, which the overlaps need."""
 
     label: np.ndarray  # (K,)
     sides: list  # of K, a Side each; None if it collapsed
@@ -217,8 +216,8 @@ def by_class(mixture, means, overlaps):
     """Return means (T, T) and covariances (T, T, T) of the scores in each class, from those in clusters."""
     of_class = np.where(places_of(mixture) == np.arange(mixture.classes.size)[:, None], mixture.shares, 0.0)
     class_means = of_class @ means
-    apart = means[None] - class_means[:, None]
-    spread = np.einsum("kc,kct,kcs->kts", of_class, apart, apart)
+    deviations = means[None] - class_means[:, None]
+    spread = np.einsum("kc,kct,kcs->kts", of_class, deviations, deviations)
     return class_means, np.tensordot(of_class, overlaps, 1) + spread
 
 
@@ -242,43 +241,48 @@ def _weights(weights, alphas):
 
 def _machine(task, problem):
     """Solve one machine."""
-    phase, residual, _, y, told = solve_ridge(task, problem, False, None)
-    ok = residual <= task.tol
-    if ok and phase == UNSAT:
-        ok = (problem.width * np.exp(y[problem.shape])).max() <= task.laws[0].widest ** 2
+    result = solve_ridge(task, problem)
+    converged = result.residual <= task.tol
+    if converged and result.phase == UNSAT:
+        converged = (problem.width * np.exp(result.y[problem.shape])).max() <= task.laws[0].widest ** 2
     K = problem.alpha.size
-    if not ok:
+    if not converged:
         unknown = np.full(K, np.nan)
         return Machine(problem.label, None, unknown, unknown, math.nan, math.nan, unknown, unknown, UNSAT, math.inf)
-    found, sides = report(task, problem, phase, y, told), None
-    if phase != COLLAPSED:
-        mu = problem.label * (found["m"] - found["b"])
+    values, sides = report(task, problem, result), None
+    if result.phase != COLLAPSED:
+        mu = problem.label * (values["m"] - values["b"])
         law = problem.law
         sides = [
             Side(law.expectations, *map(float, row), law.unit)
-            for row in zip(problem.kappa, problem.weight, found["x"], mu, found["q"], strict=True)
+            for row in zip(problem.kappa, problem.weight, values["x"], mu, values["q"], strict=True)
         ]
     return Machine(
-        problem.label, sides, *(found[name] for name in ("m", "q", "b", "k_hat", "x_hat", "m_hat")), phase, residual
+        problem.label,
+        sides,
+        *(values[name] for name in ("m", "q", "b", "k_hat", "x_hat", "m_hat")),
+        result.phase,
+        result.residual,
     )
 
 
 def _overlaps(mixture, alpha, machines, tol):
     """Return the covariances (K, T, T) of all scores in every cluster, and the largest residual of their equations."""
     K, T = alpha.size, len(machines)
-    found, worst = np.zeros((K, T, T)), 0.0
-    weights = [None if machine.sides is None else _Resolvent(mixture, machine) for machine in machines]
+    overlaps, worst = np.zeros((K, T, T)), 0.0
+    resolvents = [None if machine.sides is None else _Resolvent(mixture, machine) for machine in machines]
     for t in range(T):
-        found[:, t, t] = machines[t].q
+        overlaps[:, t, t] = machines[t].q
         for s in range(t):
-            if weights[t] is None or weights[s] is None:
+            if resolvents[t] is None or resolvents[s] is None:
                 continue  # a machine without weights has the same score everywhere
-            pair, residual = _fixed_point(mixture, alpha, (machines[t], machines[s]), weights[t].against(weights[s]))
-            found[:, t, s] = found[:, s, t] = mixture._width * pair[mixture._shape]
+            pair, weight_side = (machines[t], machines[s]), resolvents[t].against(resolvents[s])
+            q, residual = _fixed_point(mixture, alpha, pair, weight_side)
+            overlaps[:, t, s] = overlaps[:, s, t] = mixture._width * q[mixture._shape]
             worst = max(worst, residual)
     if any(machine.residual == math.inf for machine in machines):
         worst = math.inf
-    return found, worst
+    return overlaps, worst
 
 
 class _Resolvent:
@@ -299,8 +303,8 @@ class _Resolvent:
             self.pull = self.inverse * W
 
     @cached_property
-    def seen(self):
-        """C A⁻¹ (G, k, k) of each covariance: kept, since every pair of machines asks for it."""
+    def products(self):
+        """C A⁻¹ (G, k, k) of each covariance, cached because every pair of machines needs it."""
         return self.block.C @ self.inverse
 
     def against(self, other):
@@ -310,7 +314,7 @@ class _Resolvent:
             both = block.g * self.inverse * other.inverse
             return (block.lam * both) @ block.lam.T, block.lam @ (self.pull * other.pull)
         G = len(block.C)
-        left, right = self.seen.reshape(G, -1), np.swapaxes(other.seen, 1, 2).reshape(G, -1)
+        left, right = self.products.reshape(G, -1), np.swapaxes(other.products, 1, 2).reshape(G, -1)
         outside = (block.lam_out * block.g_out * self.outside * other.outside) @ block.lam_out.T
         return left @ right.T / block.L + outside, (block.C @ other.pull) @ self.pull
 

@@ -6,10 +6,9 @@ import numpy as np
 
 from .._support.validation import number, positive_int
 from ..losses import HINGE
-from ..moments._spectrum import spectrum_of
-from ._kernels import evaluate, newton, workspace
-from ._problem import LOG_Q, UNSAT, Problem
-from ._starts import HUGE, sphere_start
+from ..moments import spectrum_of
+from ._equations import LOG_Q, UNSAT, Problem
+from ._newton import HUGE, evaluate, newton, sphere_start, workspace
 
 
 class Residuals(NamedTuple):

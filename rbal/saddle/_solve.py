@@ -2,30 +2,50 @@
 
 import warnings
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from .._support import parallel
 from .._support.validation import broadcast, flag, in_range, number, one_of, positive_int
 from .._support.warnings import convergence_warning
-from ..losses import record_of
+from ..losses import Loss, record_of
 from ..metrics import Metrics
-from ..moments._mixture import Mixture
-from ..moments._spectrum import spectrum_of
+from ..moments import Mixture, spectrum_of
 from ._class_margins import margins_of, moved
-from ._kernels import newton_address
-from ._problem import RIDGE, UNSAT, Question
-from ._rescue import tables_and_rescue
-from ._walks import COLUMNS, N_COLUMNS, Walks, walk, walk_parallel
+from ._continuation import COLUMNS, N_COLUMNS, Walks, walk, walk_parallel
+from ._equations import RIDGE, UNSAT, Settings
+from ._fallback import tables_and_fallback
+from ._newton import newton_address
 
 MODELS = ("perceptron", "svm")
 PHASES = ("UNSAT", "SAT", "COLLAPSED")
-POINT = ("kappa", "alpha_pos", "alpha_neg", "weight_pos", "weight_neg", "lam")  # what a point of a walk is asked for
-ALIKE = (1.0, 1.0)  # widths of classes with one covariance, which are the last two columns of a point
+SAME_WIDTHS = (1.0, 1.0)  # of classes with one covariance; the last two columns of a point
 LARGEST_SIZE = 1e100  # largest class size over L, beyond which sums overflow
 CHUNK = 64  # points of a sweep that share one warm-started walk
-STILL = 1e-7  # variance, relative to the largest, below which a direction is one without noise to the solver
-BLOCK = 2048 * CHUNK  # points at a time, so that what a sweep takes beside its result does not grow: some 40 MB
+NO_NOISE = 1e-7  # variance, relative to the largest, below which the solver treats a direction as one without noise
+BLOCK = 2048 * CHUNK  # points at a time, so that the memory of a sweep, without its result, stays at some 40 MB
+
+
+class Options(NamedTuple):
+    """Arguments that all points of a call share."""
+
+    law: Loss
+    model: str
+    fit_bias: bool
+    tol: float
+    max_iter: int
+
+
+class Point(NamedTuple):
+    """Arguments of one point, or of many as arrays: the first columns of a walk."""
+
+    kappa: float
+    alpha_pos: float
+    alpha_neg: float
+    weight_pos: float
+    weight_neg: float
+    lam: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,32 +188,31 @@ def solve(
     >>> print(f"BA {sol.metrics.ba():.4f}, at the best threshold {sol.metrics.best_ba():.4f}")
     BA 0.6259, at the best threshold 0.6453
     """
+    options = checked_options(model, loss, fit_bias, tol, max_iter)
     if isinstance(moments, Mixture):
-        from ._mixture import asked_of, solve_mixture
+        from ._mixture_solve import solve_mixture
 
-        point = {"alpha_pos": alpha_pos, "alpha_neg": alpha_neg, "kappa": kappa, "kappa_neg": kappa_neg, "lam": lam}
-        point |= {"weight_pos": weight_pos, "weight_neg": weight_neg}
-        return solve_mixture(moments, point, asked_of(model, loss, fit_bias, tol, max_iter))
-    law, fit_bias = record_of(loss), flag("fit_bias", fit_bias)
-    margins = margins_of(kappa, kappa_neg, law, one_of("model", model, MODELS), fit_bias)
-    asked = (margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
-    spectrum, point, question = _checked(moments, asked, model, law, (fit_bias, tol, max_iter))
-    if any(isinstance(value, np.ndarray) and value.ndim for value in point):
-        raise ValueError(
-            "alpha_pos, kappa and the like must be numbers in solve, which takes one point; for arrays use rbal.sweep"
-        )
+        point = Point(kappa, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
+        return solve_mixture(moments, point, kappa_neg, options)
+    margins = margins_of(kappa, kappa_neg, options.law, model, options.fit_bias)
+    spectrum = spectrum_of(moments)
+    point = checked_point(Point(margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam), options)
+    check_single(point)
+    settings = _settings(spectrum, options)
     out = np.empty((1, N_COLUMNS))
-    _walk(question, law, spectrum, np.array([point + ALIKE]), np.empty(5), out)
+    _walk(settings, options.law, spectrum, np.array([point + SAME_WIDTHS]), np.empty(5), out)
     *numbers, n_iter, phase, converged = out[0].tolist()
     if not converged:
-        _warn_of(1, 1, _cause(spectrum, law), stacklevel=3)
-    # in the order of the fields: names would take a tenth of the time of a solve
-    asked = (*point[1:3], point[0], point[0], *point[3:5], point[5] if model == "svm" else None, model, loss, fit_bias)
-    sol = Solution(*numbers, int(n_iter), PHASES[int(phase)], bool(converged), *asked)
+        _warn_of(1, 1, _cause(spectrum, options.law), stacklevel=3)
+    # Positional, in the order of the fields: keyword construction costs 10 % of a solve.
+    sol = Solution(
+        *numbers, int(n_iter), PHASES[int(phase)], bool(converged), *point[1:3], point.kappa, point.kappa, *point[3:5],
+        point.lam if model == "svm" else None, model, loss, options.fit_bias,
+    )  # fmt: skip
     if kappa_neg is None:
         return sol
-    found = {f.name: getattr(sol, f.name) for f in fields(sol)}
-    return replace(sol, **{name: value.item() for name, value in moved(found, margins, law).items()})
+    values = {f.name: getattr(sol, f.name) for f in fields(sol)}
+    return replace(sol, **{name: value.item() for name, value in moved(values, margins, options.law).items()})
 
 
 def sweep(
@@ -235,19 +254,17 @@ def sweep(
     >>> rbal.sweep(classes, alpha_pos=2.0, alpha_neg=np.array([1.0, 2.0, 4.0]), kappa=0.5).metrics.ba().round(4)
     array([0.6064, 0.6311, 0.6313])
     """
+    options = checked_options(model, loss, fit_bias, tol, max_iter)
     if isinstance(moments, Mixture):
-        from ._mixture import asked_of, sweep_mixture
+        from ._mixture_solve import sweep_mixture
 
-        point = {"alpha_pos": alpha_pos, "alpha_neg": alpha_neg, "kappa": kappa, "kappa_neg": kappa_neg, "lam": lam}
-        point |= {"weight_pos": weight_pos, "weight_neg": weight_neg}
-        return sweep_mixture(moments, point, asked_of(model, loss, fit_bias, tol, max_iter))
-    law, fit_bias = record_of(loss), flag("fit_bias", fit_bias)
-    margins = margins_of(kappa, kappa_neg, law, one_of("model", model, MODELS), fit_bias)
-    asked = (margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
-    found = _swept(moments, asked, model, law, (fit_bias, tol, max_iter))
+        point = Point(kappa, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
+        return sweep_mixture(moments, point, kappa_neg, options)
+    margins = margins_of(kappa, kappa_neg, options.law, model, options.fit_bias)
+    values = _swept(moments, Point(margins.mean, alpha_pos, alpha_neg, weight_pos, weight_neg, lam), options)
     if kappa_neg is not None:
-        found |= moved(found, margins, law)
-    return Solution(**found, model=model, loss=loss, fit_bias=fit_bias)
+        values |= moved(values, margins, options.law)
+    return Solution(**values, model=model, loss=loss, fit_bias=options.fit_bias)
 
 
 def sweep_widths(spectrum, widths, alpha_pos, alpha_neg, *, lam, loss="hinge", weight_pos=1.0, weight_neg=1.0):
@@ -271,100 +288,30 @@ def sweep_widths(spectrum, widths, alpha_pos, alpha_neg, *, lam, loss="hinge", w
     Solution
         Its q and x are those of the width 1: the scores of a class have q and x times its width.
     """
-    law = record_of(loss)
-    asked = (law.margin, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
+    options = Options(record_of(loss), "svm", True, 1e-10, 200)
+    point = Point(options.law.margin, alpha_pos, alpha_neg, weight_pos, weight_neg, lam)
     widths = tuple(in_range("widths", width, 0.0, open_low=True) for width in widths)
-    found = _swept(spectrum, asked, "svm", law, (True, 1e-10, 200), widths)
-    return Solution(**found, model="svm", loss=loss, fit_bias=True)
+    return Solution(**_swept(spectrum, point, options, widths), model="svm", loss=loss, fit_bias=True)
 
 
-def _swept(moments, asked, model, law, accuracy, widths=ALIKE):
-    """Solve many points; return the fields of a Solution that are arrays, by name."""
-    spectrum, point, question = _checked(moments, asked, model, law, accuracy)
-    asked = dict(zip(POINT, point, strict=True))
-    asked |= {} if widths is ALIKE else dict(zip(("width_pos", "width_neg"), widths, strict=True))
-    columns = broadcast(**asked)
-    shape, size, names = columns[0].shape, columns[0].size, np.array(PHASES)
-    kinds = dict.fromkeys(COLUMNS, float) | {"n_iter": int, "phase": names.dtype, "converged": bool}
-    found = {name: np.empty(size, kind) for name, kind in kinds.items()}
-    for lo in range(0, size, BLOCK):
-        here = slice(lo, min(lo + BLOCK, size))
-        points, out = np.ones((here.stop - lo, len(POINT) + 2)), np.empty((here.stop - lo, N_COLUMNS))
-        for j, column in enumerate(columns):
-            points[:, j] = column.flat[here]
-        if widths is ALIKE:
-            _walks(question, law, spectrum, points, out)
-        else:
-            for k in range(0, len(points), CHUNK):
-                _walk(question, law, spectrum, points[k : k + CHUNK], np.empty(5), out[k : k + CHUNK])
-        for name, column in zip(COLUMNS, out.T, strict=True):
-            found[name][here] = names[column.astype(int)] if name == "phase" else column
-    found = {name: values.reshape(shape) for name, values in found.items()}
-    if not found["converged"].all():
-        _warn_of(np.sum(~found["converged"]), size, _cause(spectrum, law), stacklevel=4)
-    found |= dict(zip(POINT, columns, strict=False)) | {"kappa_neg": columns[0]}
-    return found if model == "svm" else found | {"lam": None}
+def checked_options(model, loss, fit_bias, tol, max_iter):
+    """Check the arguments that all points share; return the Options."""
+    return Options(
+        record_of(loss), one_of("model", model, MODELS), flag("fit_bias", fit_bias), number("tol", tol, 1e-14),
+        positive_int("max_iter", max_iter, 2**31),
+    )  # fmt: skip
 
 
-def _walk(question, law, spectrum, points, y, out):
-    """Walk over the points (n, 8) into the rows of out; what a rescue takes is compiled when a point needs one."""
-    phase, done = -1, 0
-    if len(points) == 1:  # a piece of its own, and most calls
-        _, done = walk(question, spectrum, points, y, phase, out)
-        if done:
-            return
-        question = _with_rescue(question, law)
-    for _, stop in parallel.pieces(len(points)):
-        while done < stop:
-            phase, n = walk(question, spectrum, points[done:stop], y, phase, out[done:stop])
-            done += n
-            if done < stop:
-                question = _with_rescue(question, law)
-
-
-def _walks(question, law, spectrum, points, out):
-    """Solve the points (n, 8) into the rows of out, in walks of CHUNK points, a few steps of a few walks at a time."""
-    n = -(-len(points) // CHUNK)
-    y = np.empty((n, 5))
-    if n == 1:  # nothing to share between cores
-        _walk(question, law, spectrum, points, y[0], out)
-        return
-    walks, size = Walks(CHUNK, points, out, y, np.full(n, -1), np.zeros(n, int)), 8
-    for which in parallel.pieces(n):
-        for lo, hi in parallel.pieces(CHUNK, size):
-            parallel.run(walk_parallel, question, spectrum, walks, which, hi)
-            if question.rescue == 0 and _left_behind(walks, which, hi):
-                question = _with_rescue(question, law)
-                parallel.run(walk_parallel, question, spectrum, walks, which, hi)
-            if hi < CHUNK:  # a full piece: the next walks begin with as many steps
-                size = hi - lo
-
-
-def _left_behind(walks, which, until):
-    """Whether one of some walks stands before a point that needs a rescue."""
-    i = np.arange(*which)
-    return np.any(walks.done[i] < np.minimum(until, len(walks.points) - i * walks.chunk))
-
-
-def _with_rescue(question, law):
-    """Return the question with the ways to go where the first attempt fails, for this loss."""
-    calls, traits, rescue = tables_and_rescue(law, question.mode, needed=True)
-    return question._replace(calls=calls, traits=traits, rescue=rescue)
-
-
-def _checked(moments, asked, model, law, accuracy):
-    """Check the arguments; return the spectrum, the columns of a point, and the Question that all points share."""
-    spectrum = spectrum_of(moments)
-    kappa, alpha_pos, alpha_neg, weight_pos, weight_neg, lam = asked
-    if model == "svm":
+def checked_point(point, options):
+    """Check the sizes, weights and ridge of a point, or of many; the margin is checked already."""
+    kappa, alpha_pos, alpha_neg, weight_pos, weight_neg, lam = point
+    if options.model == "svm":
         if lam is None:
             raise ValueError("lam must be given for model='svm'")
         lam = in_range("lam", lam, 0.0, open_low=True)
     elif lam is not None:
         raise ValueError("lam goes with model='svm': the perceptron's norm is fixed")
-    fit_bias, tol, max_iter = accuracy
-    tol, max_iter = number("tol", tol, 1e-14), positive_int("max_iter", max_iter, 2**31)
-    point = (
+    return Point(
         kappa,
         in_range("alpha_pos", alpha_pos, 0.0, LARGEST_SIZE, open_low=True),
         in_range("alpha_neg", alpha_neg, 0.0, LARGEST_SIZE, open_low=True),
@@ -372,17 +319,103 @@ def _checked(moments, asked, model, law, accuracy):
         in_range("weight_neg", weight_neg, 0.0, open_low=True),
         0.0 if lam is None else lam,
     )
-    mode = RIDGE if model == "svm" else UNSAT
-    calls, traits, rescue = tables_and_rescue(law, mode)
-    norm = float(spectrum.Q)
-    return (
-        spectrum, point, Question(mode, calls, traits, norm, fit_bias, tol, max_iter, newton_address(), rescue)
+
+
+def check_single(values):
+    """Refuse arrays among the arguments of one point."""
+    if any([isinstance(value, np.ndarray) and value.ndim for value in values]):  # noqa: C419 - a list is faster
+        raise ValueError(
+            "alpha_pos, kappa and the like must be numbers in solve, which takes one point; for arrays use rbal.sweep"
+        )
+
+
+def _settings(spectrum, options):
+    """Return the Settings of compiled code."""
+    mode = RIDGE if options.model == "svm" else UNSAT
+    compiled = tables_and_fallback(options.law, mode)
+    return Settings(
+        mode, compiled.calls, compiled.traits, float(spectrum.Q), options.fit_bias, options.tol, options.max_iter,
+        newton_address(), compiled.fallback,
     )  # fmt: skip
 
 
+def _swept(moments, point, options, widths=SAME_WIDTHS):
+    """Solve many points; return the fields of a Solution that are arrays, by name."""
+    spectrum, point = spectrum_of(moments), checked_point(point, options)
+    settings, arguments = _settings(spectrum, options), point._asdict()
+    if widths is not SAME_WIDTHS:
+        arguments |= dict(zip(("width_pos", "width_neg"), widths, strict=True))
+    columns = broadcast(**arguments)
+    shape, size, names = columns[0].shape, columns[0].size, np.array(PHASES)
+    dtypes = dict.fromkeys(COLUMNS, float) | {"n_iter": int, "phase": names.dtype, "converged": bool}
+    results = {name: np.empty(size, dtype) for name, dtype in dtypes.items()}
+    for lo in range(0, size, BLOCK):
+        block = slice(lo, min(lo + BLOCK, size))
+        points, out = np.ones((block.stop - lo, len(point) + 2)), np.empty((block.stop - lo, N_COLUMNS))
+        for j, column in enumerate(columns):
+            points[:, j] = column.flat[block]
+        if widths is SAME_WIDTHS:
+            _walks(settings, options.law, spectrum, points, out)
+        else:
+            for k in range(0, len(points), CHUNK):
+                _walk(settings, options.law, spectrum, points[k : k + CHUNK], np.empty(5), out[k : k + CHUNK])
+        for name, column in zip(COLUMNS, out.T, strict=True):
+            results[name][block] = names[column.astype(int)] if name == "phase" else column
+    results = {name: values.reshape(shape) for name, values in results.items()}
+    if not results["converged"].all():
+        _warn_of(np.sum(~results["converged"]), size, _cause(spectrum, options.law), stacklevel=4)
+    results |= dict(zip(Point._fields, columns, strict=False)) | {"kappa_neg": columns[0]}
+    return results if options.model == "svm" else results | {"lam": None}
+
+
+def _walk(settings, law, spectrum, points, y, out):
+    """Walk over the points (n, 8) into the rows of out; the fallback is compiled when a point needs it."""
+    phase, done = -1, 0
+    if len(points) == 1:  # the usual call: skip what cuts long walks into pieces
+        _, done = walk(settings, spectrum, points, y, phase, out)
+        if done:
+            return
+        settings = _with_fallback(settings, law)
+    for _, stop in parallel.pieces(len(points)):
+        while done < stop:
+            phase, n = walk(settings, spectrum, points[done:stop], y, phase, out[done:stop])
+            done += n
+            if done < stop:
+                settings = _with_fallback(settings, law)
+
+
+def _walks(settings, law, spectrum, points, out):
+    """Solve the points (n, 8) into the rows of out, in walks of CHUNK points, a few steps of a few walks at a time."""
+    n = -(-len(points) // CHUNK)
+    y = np.empty((n, 5))
+    if n == 1:  # nothing to share between cores
+        _walk(settings, law, spectrum, points, y[0], out)
+        return
+    walks, size = Walks(CHUNK, points, out, y, np.full(n, -1), np.zeros(n, int)), 8
+    for which in parallel.pieces(n):
+        for lo, hi in parallel.pieces(CHUNK, size):
+            parallel.run(walk_parallel, settings, spectrum, walks, which, hi)
+            if settings.fallback == 0 and _any_stopped(walks, which, hi):
+                settings = _with_fallback(settings, law)
+                parallel.run(walk_parallel, settings, spectrum, walks, which, hi)
+            if hi < CHUNK:  # a full piece: the next walks begin with as many steps
+                size = hi - lo
+
+
+def _any_stopped(walks, which, until):
+    """Whether one of some walks stopped at a point that needs the fallback."""
+    i = np.arange(*which)
+    return np.any(walks.done[i] < np.minimum(until, len(walks.points) - i * walks.chunk))
+
+
+def _with_fallback(settings, law):
+    """Return the settings with the fallback for this loss, which is compiled if need be."""
+    return settings._replace(**tables_and_fallback(law, settings.mode, needed=True)._asdict())
+
+
 def _cause(spectrum, law):
-    """Return what keeps a solution from being found, if that is known: then it is a limit, and not a point."""
-    if law.kinked and np.any(spectrum.s[spectrum.lam <= STILL * spectrum.lam[-1]] > 0.0):
+    """Return why the saddle point does not exist as a point, but as a limit, if that is known."""
+    if law.kinked and np.any(spectrum.s[spectrum.lam <= NO_NOISE * spectrum.lam[-1]] > 0.0):
         return (
             " (the classes differ along directions without variance: where these alone separate them, all samples lie "
             "on the kink of the loss and q = 0; drop these directions, or use a loss without a kink)"

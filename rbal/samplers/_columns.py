@@ -1,7 +1,7 @@
 """Tables as states 0 … Q-1, column by column, and back to values.
 
-A column of numbers with many different values is cut into bins between quantiles; every other column has its different
-values as states. Whatever the kind of a column, a state goes back to the value that a sample with this state has there.
+A column of numbers with many different values is cut into bins between quantiles; the states of every other column are
+its different values. In either case a state is decoded as the value of a sample with this state in the column.
 """
 
 from typing import NamedTuple
@@ -73,22 +73,22 @@ def donors(coded, members, rows, rng):
     # where a state is a value, any sample that has it will do
     having = np.zeros(coded.occurs.shape, np.intp)
     having[np.arange(rows.shape[1]), coded.codes] = np.arange(len(coded.codes))[:, None]
-    lent = having[np.arange(rows.shape[1]), rows]
+    donor = having[np.arange(rows.shape[1]), rows]
     for j in np.flatnonzero(coded.ordered):
         for state in np.unique(rows[:, j]):
             cells = np.flatnonzero(rows[:, j] == state)
             own = members[coded.codes[members, j] == state]
             pool = own if len(own) else np.flatnonzero(coded.codes[:, j] == state)
-            lent[cells, j] = pool[rng.integers(len(pool), size=len(cells))]
-    return lent
+            donor[cells, j] = pool[rng.integers(len(pool), size=len(cells))]
+    return donor
 
 
-def stacked(X, kept, lent):
+def stacked(X, kept, donor):
     """Return the rows of X at places ``kept`` (m,), above new rows whose cells come from rows ``lent`` (k, L)."""
     if hasattr(X, "iloc"):
-        cells = [X.iloc[:, j].take(np.r_[kept, lent[:, j]]).reset_index(drop=True) for j in range(X.shape[1])]
+        cells = [X.iloc[:, j].take(np.r_[kept, donor[:, j]]).reset_index(drop=True) for j in range(X.shape[1])]
         return pd.concat(cells, axis=1)
-    return np.concatenate([X[kept], np.take_along_axis(X, lent, axis=0) if len(lent) else X[:0]])
+    return np.concatenate([X[kept], np.take_along_axis(X, donor, axis=0) if len(donor) else X[:0]])
 
 
 def check_finite(X):

@@ -6,10 +6,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from .._support.extras import needs
 from .._support.validation import real_array
 from . import _likelihood
-from ._modelled import ClassReport, ModelSampler, generator
-from ._sizes import STRATEGIES, sizes_after
+from ._class_sizes import STRATEGIES, sizes_after
+from ._model_sampler import ClassReport, ModelSampler, generator
 
 
 class LikelihoodInformedSampler(ModelSampler):
@@ -208,9 +209,10 @@ class LikelihoodInformedSampler(ModelSampler):
         matplotlib Axes
         """
         check_is_fitted(self, "report_")
-        import matplotlib.pyplot as plt
+        with needs("plot", "LikelihoodInformedSampler.plot"):
+            import matplotlib.pyplot as plt
 
-        from .. import plotting
+        from .._support import look
 
         ax = plt.subplots(figsize=(6.4, 3.2))[1] if ax is None else ax
         rarest = min(self.report_, key=lambda label: self.report_[label].n_before)
@@ -218,13 +220,13 @@ class LikelihoodInformedSampler(ModelSampler):
         shown = {label: report for label, report in self.report_.items() if label == rarest or report.action != "over"}
         if any(report.scores is None for report in shown.values()):
             raise ValueError("nothing to plot: all classes had their size already, and nothing was scored")
-        colors = iter([plotting.BLUE, plotting.ORANGE, plotting.PURPLE, plotting.SKY] * len(shown))
+        colors = iter([look.BLUE, look.ORANGE, look.PURPLE, look.SKY] * len(shown))
         for label, report in shown.items():
-            color = plotting.VERMILLION if label == rarest else next(colors)
+            color = look.VERMILLION if label == rarest else next(colors)
             _histogram(ax, report.scores, report.kept, f"{label}, data", color)
         if (report := shown[rarest]).generated_scores is not None:
             inside = (report.generated_scores >= report.low) & (report.generated_scores <= report.high)
-            _histogram(ax, report.generated_scores, inside, f"{rarest}, generated", plotting.GREEN)
+            _histogram(ax, report.generated_scores, inside, f"{rarest}, generated", look.GREEN)
         ax.set(xlabel=r"score, $\log p + \log Z$", ylabel="density")
         ax.legend(fontsize="small")
         return ax

@@ -11,7 +11,7 @@ AT_ONCE = 4096  # chains that run together
 
 
 class Drawn(NamedTuple):
-    """New samples of a class, and those that were generated on the way."""
+    """New samples of a class, and statistics of all generated ones."""
 
     rows: np.ndarray  # (n, L) states
     scores: np.ndarray  # (generated,) of all that were generated, kept or not
@@ -31,7 +31,7 @@ def is_trained(rbm):
 
 
 def trained(rbm, codes, n_states, rng):
-    """Return a machine for these states (n, L): the one given when it is trained, else a copy of it trained on them."""
+    """Return a machine for these states (n, L): ``rbm`` if it is trained, otherwise a copy of it trained on them."""
     from ..rbm import RBM
 
     if is_trained(rbm):
@@ -60,9 +60,9 @@ def in_turn(size, n, rng):
 
 
 def evolved(machine, start, steps, occurs, rng):
-    """Make Gibbs steps from ``start`` (n, L); return the states, and how many cells were undone.
+    """Make Gibbs steps from ``start`` (n, L); return the states, and the number of cells that were undone.
 
-    A cell is undone, to where it started, when its column never takes the state: ``occurs`` (L, Q) tells.
+    A cell returns to its start when its column never takes the state, by ``occurs`` (L, Q).
     """
     parts = [
         machine.sample(len(part), init=part, steps=steps, random_state=rng)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from .._support.documented import Documented
 from .._support.frames import NativeFrames, as_pandas, distinctly_named, labels_of
 from .._support.validation import unmasked
-from ._sizes import STRATEGIES, sizes_after
+from ._class_sizes import STRATEGIES, sizes_after
 
 
 class RandomMixSampler(Documented, NativeFrames, BaseSampler):

@@ -8,7 +8,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils._param_validation import Interval
 
 from . import _likelihood
-from ._modelled import ClassReport, ModelSampler, generator
+from ._model_sampler import ClassReport, ModelSampler, generator
 
 
 class RBMSMOTE(ModelSampler, BaseOverSampler):

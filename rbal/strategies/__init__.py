@@ -13,10 +13,10 @@ from ._bagging import Bagging, bagging
 from ._classifier import BestClassifier, best_classifier
 from ._compare import compare
 from ._intervals import Interval, interval
-from ._many import ManyDesign, compare_many, design_many, logit_offsets, restore
 from ._mixing import BestMixing, balanced, best_mixing, imbalanced, mix
-from ._records import REMEDIES, Remedy, register
-from ._widths import own_widths
+from ._multiclass_remedies import ManyDesign, compare_many, design_many, logit_offsets, restore
+from ._own_widths import own_widths
+from ._remedy_record import REMEDIES, Remedy, register
 from ._window import Window, window
 
 __all__ = [

@@ -11,10 +11,10 @@ from .._support.validation import broadcast, in_range, number, one_of, real_arra
 from ..losses import homogeneity, record_of, tempered
 from ..moments import Mixture
 from ..saddle import Solution
-from ..saddle._class_margins import moved, shifts_of
+from ..saddle.internal import moved, shifts_of
 from ._mixing import EDGES, _end, _highest, _solve, scored, sizes
 
-POWER = 0.15  # of the class sizes, in the temperatures of the vector-scaling loss beside a shift of strength 1
+POWER = 0.15  # of the class sizes, in the temperatures of the vector-scaling loss, for a shift of strength 1
 TOLD = (
     "q",
     "r",
@@ -93,7 +93,7 @@ def _temperatures(pos, neg, strength):
 
 
 def _scaled(pos, neg, strength):
-    """Shifts as of the logit adjustment and, beside them, temperatures of a small power of the class sizes."""
+    """Shifts as of the logit adjustment, and temperatures that are a small power of the class sizes."""
     return Change(
         shift=_logits(pos, neg, strength).shift, temperature=_temperatures(pos, neg, POWER * strength).temperature
     )
@@ -185,7 +185,7 @@ def _changed(moments, sizes, kappa, loss, change, options):
     """Solve with the losses of a Change, where the score of a class may have a factor t.
 
     If ℓ is homogeneous of degree p, then ℓ(t u) with margin κ is tᵖ ℓ(u) with margin κ/t. Otherwise t takes the place
-    of the weight, and there can be no weights beside it.
+    of the weight, and other weights are not possible.
     """
     weights, kappas = list(change.weight), [kappa * f + s for f, s in zip(change.margin, change.shift, strict=True)]
     if any(np.any(np.not_equal(t, 1.0)) for t in change.temperature):
@@ -203,7 +203,7 @@ def _changed(moments, sizes, kappa, loss, change, options):
 
 
 def _tempered(moments, sizes, kappas, law, temperatures, options):
-    """Solve with a factor on the score of each class and, beside it, shifts of their own, which the bias tells."""
+    """Solve with a factor on the score of each class and a shift of each class, which the bias absorbs."""
     weights = {"weight_pos": temperatures[0], "weight_neg": temperatures[1]}
     shifted = np.any(np.not_equal(*kappas))
     if shifted and (isinstance(moments, Mixture) or not options.get("fit_bias", True)):
@@ -213,8 +213,8 @@ def _tempered(moments, sizes, kappas, law, temperatures, options):
     if isinstance(moments, Mixture):
         return sol
     # a temperature is no weight: the training error counts all samples alike
-    found = moved({name: getattr(sol, name) for name in TOLD}, margins, law, counted=(1.0, 1.0))
-    return replace(sol, **{name: value[()] for name, value in found.items()})
+    changes = moved({name: getattr(sol, name) for name in TOLD}, margins, law, counted=(1.0, 1.0))
+    return replace(sol, **{name: value[()] for name, value in changes.items()})
 
 
 def best_adjustment(

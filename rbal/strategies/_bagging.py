@@ -18,9 +18,9 @@ from ..metrics import Metrics
 from ..saddle import Overlap, Solution, overlap, solve
 from ._mixing import scored
 
-SMALLEST_SIZE = 1e-100  # of a class, over L: squares of what is shared are numbers
+SMALLEST_SIZE = 1e-100  # of a class, over L: squares of shared sizes must not overflow
 
-UNDECIDED = 1e-7  # share of its pull that a class must withhold to tell where the bias is
+UNDECIDED = 1e-7  # share of its pull that a class must withhold to determine the bias
 KINDS = ("undersampling", "balanced", "bootstrap")
 
 
@@ -153,8 +153,8 @@ def bagging(moments, alpha_pos, alpha_neg, members, kappa=None, *, kind="undersa
         rates = (1.0, 1.0) if kind == "bootstrap" else (least / pos, least / neg)
         member = _bootstrapped(moments, (pos, neg), rates, kappa, options)
         shared = pos, neg
-    found = overlap(moments, member, member, shared)
-    return Bagging(members, member if kind == KINDS[0] else _decided(member), found, pos / (pos + neg), kind)
+    shared_overlap = overlap(moments, member, member, shared)
+    return Bagging(members, member if kind == KINDS[0] else _decided(member), shared_overlap, pos / (pos + neg), kind)
 
 
 def _members(members):
@@ -165,7 +165,7 @@ def _members(members):
 
 
 def _bootstrapped(moments, sizes, rates, kappa, options):
-    """Return the saddle point of one member, whose rows are there a Poisson number of times with these means."""
+    """Return the saddle point of one member, whose rows are repeated a Poisson number of times with these means."""
     options = dict(options)
     old = record_of(options.pop("loss", "hinge"))
     for name in ("weight_pos", "weight_neg"):
@@ -185,7 +185,7 @@ def _bootstrapped(moments, sizes, rates, kappa, options):
 
 
 def _decided(sol):
-    """Return a bootstrapped member with NaN as its bias, and a warning, if no row tells where the bias is."""
+    """Return a bootstrapped member with NaN as its bias, and a warning, if no row determines the bias."""
     loss = record_of(sol.loss)
     if not (loss.saturates and sol.fit_bias and sol.converged and sol.phase == "UNSAT"):
         return sol

@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 
 from .._support.validation import in_range, listed, not_lost, one_of, real_array, squarable
-from .._support.warnings import told_once
-from ._held import bias_is_held, free_share
+from .._support.warnings import one_convergence_warning
+from ._bias_guard import bias_is_held, free_share
 from ._mixing import _solve, best_mixing, scored
-from ._records import REMEDIES
+from ._remedy_record import REMEDIES
 
 C_GRID = np.geomspace(1e-2, 1e3, 16)
 WIDTHS = 4.0 ** np.arange(-2, 3)  # of the RBF kernel, in units of gamma="scale"
@@ -79,7 +79,7 @@ class BestClassifier:
         return make_pipeline(sampler, SVC(C=self.C, **options))
 
 
-@told_once()
+@one_convergence_warning()
 def best_classifier(
     X,
     y,
@@ -138,7 +138,7 @@ def best_classifier(
     import pandas as pd
 
     from ..kernels import moments
-    from ..moments._kernel import labelled
+    from ..moments.internal import labelled
 
     X = real_array("X", X, 2)
     member, label = labelled(y, len(X), positive)
@@ -157,9 +157,9 @@ def best_classifier(
     for k, machine in enumerate(machines):
         features = moments(X, y, machine, positive=label, landmarks=landmarks, random_state=random_state)
         for name in remedies:
-            found = _predicted(features, REMEDIES[name], C, goal)
+            columns = _predicted(features, REMEDIES[name], C, goal)
             about = {"machine": k, "kernel": machine.kernel.name, **machine.parameters}
-            rows.append(pd.DataFrame({**about, "C": C, "remedy": name, **found}))
+            rows.append(pd.DataFrame({**about, "C": C, "remedy": name, **columns}))
     table = pd.concat(rows, ignore_index=True)
     height = np.nan_to_num(goal[1] * table["value"].to_numpy(), nan=-np.inf)
     order = np.lexsort((-height, ~table["held"].to_numpy() | (height == -np.inf)))
@@ -193,13 +193,13 @@ def _machines(X, kernels):
 
 
 def _predicted(features, remedy, C, goal):
-    """Return columns (k,) of what a remedy gives at each C."""
+    """Return columns (k,) with the predictions for a remedy at each C."""
     score, sign = goal
     sizes, lam = (features.alpha_pos, features.alpha_neg), features.ridge(C)
     mixing, c = np.full(C.shape, np.nan), None
     if remedy.searched:
-        found = best_mixing(features, *sizes, metric=lambda m: sign * score(m), model="svm", lam=lam)
-        mixing, c = found.mixing, found.c
+        best = best_mixing(features, *sizes, metric=lambda m: sign * score(m), model="svm", lam=lam)
+        mixing, c = best.mixing, best.c
     elif remedy.samples:
         mixing[:] = remedy.mixing
     n_pos, n_neg, weight_pos, weight_neg = remedy.design(*sizes, c)

@@ -3,14 +3,14 @@
 import numpy as np
 
 from .._support.validation import number
-from .._support.warnings import told_once
+from .._support.warnings import one_convergence_warning
 from ..metrics import Link
 from ..saddle import solve
 from ._mixing import best_mixing, scored, sizes
-from ._records import REMEDIES
+from ._remedy_record import REMEDIES
 
 
-@told_once()
+@one_convergence_warning()
 def compare(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, **options):
     """Return a table of every remedy for one imbalanced set, each with the trained threshold and with a moved one.
 
@@ -91,7 +91,7 @@ def _as_trained(metrics):
 def _centred(metrics):
     """Return the metrics after the threshold is moved to where the balanced accuracy is highest.
 
-    Where no threshold does better than one answer for all, it is moved midway between the classes.
+    Where no threshold is better than a constant answer, it is moved midway between the classes.
     """
     best = metrics.best_threshold()
     return metrics.linked(Link(1.0, -np.where(np.isinf(best), -metrics.b, best)))

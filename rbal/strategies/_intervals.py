@@ -1,7 +1,7 @@
 r"""Intervals of predictions for kernel machines: the noise of the sample, and the theory's own error.
 
-The theory takes scores for Gaussian. How wrong that is on the data at hand, one machine tells without being trained:
-that of least squares, whose scores of left-out rows are known in closed form. With the dual coefficients
+The theory assumes Gaussian scores. Its error on the data at hand is measured without training, on one machine: that of
+least squares, whose scores of left-out rows are known in closed form. With the dual coefficients
 :math:`\alpha` and the inverse :math:`M` of its linear system, row i has the score :math:`y_i - \alpha_i/M_{ii}` by the
 machine that was not given row i.
 
@@ -19,15 +19,15 @@ from scipy.linalg import lapack
 from scipy.special import ndtri
 
 from .._support.validation import MOST_DRAWS, number, one_of, positive_int, real_array
-from .._support.warnings import told_once
+from .._support.warnings import one_convergence_warning
 from ..moments import Moments
-from ..moments._kernel import labelled
+from ..moments.internal import labelled
 from ..saddle import solve
 from ._mixing import scored
-from ._records import REMEDIES
-from ._widths import own_widths
+from ._own_widths import own_widths
+from ._remedy_record import REMEDIES
 
-RIDGES = np.array([10.0**-0.5, 1.0, 10.0**0.5])  # in units of 1/C: machines of least squares that are looked at
+RIDGES = np.array([10.0**-0.5, 1.0, 10.0**0.5])  # in units of 1/C: machines of least squares that are compared
 LEVERAGES = "rows"  # widths that have no bias of their own
 LEAST, MOST = 0.25, 4.0  # factors between two distances of the classes
 
@@ -41,7 +41,7 @@ class Interval(NamedTuple):
     model_error: float  # standard deviation of the logarithm of the distance of the classes that was allowed for
 
 
-@told_once()
+@one_convergence_warning()
 def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, draws=64, model_error=None, positive=None,
              phi_pos=None, random_state=0):  # fmt: skip
     """Predict a kernel machine from the Gram matrix of its training rows, with an interval.
@@ -105,13 +105,13 @@ def interval(K, y, C=1.0, remedy="class weights", metric="ba", *, level=0.9, dra
     sizes, options = _design(moments, C, remedy)
     value = float(score(own_widths(moments, *sizes, leverages=LEVERAGES, **options).metrics))
     one = float(score(solve(moments, *sizes, model="svm", **options).metrics))
-    spectra = apart(moments.draws(draws, random_state), model_error, random_state)
+    spectra = with_distances(moments.draws(draws, random_state), model_error, random_state)
     others = [score(solve(s, *sizes, model="svm", **options).metrics) for s in spectra]
-    return Interval(value, *ends(value, one, others, level), float(model_error))
+    return Interval(value, *interval_ends(value, one, others, level), float(model_error))
 
 
 def _spread_of(level, draws):
-    """Return the level and the number of draws, when so many have a quantile at each end of the interval."""
+    """Return the level and the number of draws, after a check that the draws have a quantile at each end."""
     level = number("level", level, 0.0, 1.0, open_low=True)
     if level == 1.0:
         raise ValueError("level must be < 1, got 1")
@@ -121,10 +121,11 @@ def _spread_of(level, draws):
     return float(level), int(draws)
 
 
-def ends(value, one, others, level):
-    """Return both ends: quantiles of predictions with one covariance, moved by what widths change of ``one``.
+def interval_ends(value, one, others, level):
+    """Return both ends of the interval around ``value``, the prediction with a width for each class.
 
-    What is between 0 and 1 for all draws, as rates are, stays there.
+    The prediction ``one`` and those of the draws, ``others``, are made with one covariance: their quantiles, relative
+    to ``one``, are added to ``value``. A metric that is between 0 and 1 for all draws, as rates are, stays there.
     """
     if np.isnan(value) or np.isnan(others).all():
         return np.nan, np.nan
@@ -135,7 +136,7 @@ def ends(value, one, others, level):
     return float(low), float(high)
 
 
-def apart(spectra, error, random_state):
+def with_distances(spectra, error, random_state):
     """Return the spectra with the distance of the classes times exp(error × a standard normal)."""
     n = len(spectra)
     normals = ndtri((np.random.default_rng(random_state).permutation(n) + 0.5) / n)
@@ -146,7 +147,7 @@ def theory_error(moments, K, member, C, remedy):
     r"""Return how far the theory is off for least squares: the root mean square of log(d'/d) over three ridges.
 
     :math:`d = \Phi^{-1}(\text{TPR}) + \Phi^{-1}(\text{TNR})` is the distance of the classes in standard deviations,
-    d' that of the left-out scores. A remedy that restores balance is looked at with class weights, which lose no row.
+    d' that of the left-out scores. A remedy that restores balance is represented by class weights, which lose no row.
 
     Parameters
     ----------
@@ -162,14 +163,14 @@ def theory_error(moments, K, member, C, remedy):
     """
     sizes, options = _design(moments, C, "as is" if remedy == "as is" else "class weights")
     weight = np.where(member, options["weight_pos"], options["weight_neg"])
-    off = []
+    errors = []
     for factor in RIDGES:
         scores = left_out(K, np.where(member, 1.0, -1.0), C / factor, weight)
-        found = _distance(_smoothed(scores[member] > 0.0), _smoothed(scores[~member] < 0.0))
+        distance = _distance(_smoothed(scores[member] > 0.0), _smoothed(scores[~member] < 0.0))
         ridge = options | {"lam": factor * options["lam"], "leverages": LEVERAGES}
         wide = own_widths(moments, *sizes, loss="square", **ridge).metrics
-        off.append(np.log(found / _distance(wide.tpr(), wide.tnr())))
-    return float(np.sqrt(np.mean(np.square(np.clip(off, np.log(LEAST), np.log(MOST))))))
+        errors.append(np.log(distance / _distance(wide.tpr(), wide.tnr())))
+    return float(np.sqrt(np.mean(np.square(np.clip(errors, np.log(LEAST), np.log(MOST))))))
 
 
 def left_out(K, y, C, weight):
@@ -188,7 +189,9 @@ def left_out(K, y, C, weight):
     -------
     (n,) array
     """
-    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()  # a bias is free, and products are better known
+    centred = (
+        K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    )  # the bias is free, and centred products are more accurate
     factor, fault = lapack.dpotrf(centred + np.diag(0.5 / (C * weight)), lower=1)
     inverse, more = lapack.dpotri(factor, lower=1)
     if fault or more:
@@ -201,12 +204,12 @@ def left_out(K, y, C, weight):
 
 
 def _smoothed(right):
-    """Return the share of what is right, neither 0 nor 1."""
+    """Return the share of right answers, smoothed so that it is neither 0 nor 1."""
     return (np.sum(right) + 0.5) / (len(right) + 1.0)
 
 
 def _distance(tpr, tnr):
-    """Return how many standard deviations the classes are apart, at least a tenth: below, there is nothing to learn."""
+    """Return the distance of the classes in standard deviations, at least 0.1: below, there is nothing to learn."""
     return max(float(ndtri(tpr) + ndtri(tnr)), 0.1)
 
 

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.validation import broadcast, given_function, in_range, n_dimensions, number, one_of
-from .._support.warnings import told_once
+from .._support.warnings import one_convergence_warning
 from ..metrics import METRICS, Metric
 from ..saddle import Solution, solve, sweep
-from ._records import kept, multiplicity
+from ._remedy_record import kept, multiplicity
 
 LARGEST_SIZE = 1e100  # that solve takes
 GRID = 33  # points of the first look at the mixings, evenly spaced in log c
@@ -102,7 +102,7 @@ def imbalanced(moments, alpha_pos, alpha_neg, c, kappa=None, **options):
     return _solve(moments, pos, neg, kappa, weight_pos=weight_pos, weight_neg=weight_neg, **options)
 
 
-@told_once()
+@one_convergence_warning()
 def best_mixing(moments, alpha_pos, alpha_neg, kappa=None, *, metric="ba", phi_pos=None, tolerance=1e-3, **options):
     """Find the mixture of under- and oversampling at which a metric is best, and how much that matters.
 
@@ -233,10 +233,10 @@ def _end(height, heights, t, enough, side):
     """Return the farthest point on one side of t before the height falls below ``enough``."""
     grid = np.linspace(0.0, 1.0, GRID)[::side]
     below = (heights[..., ::side] < enough[..., None]) & (side * (grid - t[..., None]) > 0)
-    found = below.any(axis=-1)
-    bad = grid[np.where(found, np.argmax(below, axis=-1), GRID - 1)]
-    good = np.where(found, side * np.maximum(side * (bad - side / (GRID - 1)), side * t), bad)
-    if not found.any():
+    is_bounded = below.any(axis=-1)
+    bad = grid[np.where(is_bounded, np.argmax(below, axis=-1), GRID - 1)]
+    good = np.where(is_bounded, side * np.maximum(side * (bad - side / (GRID - 1)), side * t), bad)
+    if not is_bounded.any():
         return good
     for _ in range(STEPS):
         middle = 0.5 * (good + bad)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.validation import in_range, one_of
-from .._support.warnings import told_once
+from .._support.warnings import one_convergence_warning
 from ._mixing import LARGEST_SIZE, _solve
 
 
@@ -21,7 +21,7 @@ class Window(NamedTuple):
         return self.high - self.low
 
 
-@told_once()
+@one_convergence_warning()
 def window(moments, alpha, kappa=None, *, fixed="positives", **options):
     """Return the range of the share of negatives in which a classifier tolerates imbalance.
 

@@ -5,11 +5,14 @@ Each function returns an ``ipywidgets`` box for a notebook to show. Every contro
 the same explorations run in the pages of the book.
 """
 
-from ._curves import metrics, tradeoff
-from ._mixing import mixing
-from ._own_data import own_data
-from ._points import margins, phases
-from ._simulate import simulate
-from ._widths import widths
+from .._support.extras import needs
+
+with needs("widgets", "rbal.widgets"):
+    from ._curves import metrics, tradeoff
+    from ._mixing import mixing
+    from ._own_data import own_data
+    from ._points import margins, phases
+    from ._simulate import simulate
+    from ._widths import widths
 
 __all__ = ["margins", "metrics", "mixing", "own_data", "phases", "simulate", "tradeoff", "widths"]

@@ -7,9 +7,8 @@ which is both quicker to make and smaller on the wire than one in full colour.
 
 import io
 from contextlib import contextmanager
-from pathlib import Path
 
-import matplotlib as mpl
+import matplotlib.style
 import numpy as np
 from ipywidgets import Image as ImageWidget
 from ipywidgets import Layout
@@ -20,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import offset_copy
 from PIL import Image
 
-from .. import plotting
+from .._support import look
 
 CSS_DPI = 100  # pixels of the page per inch of the figure
 SHARPNESS = 1.44  # pixels of the picture per pixel of the page
@@ -28,7 +27,7 @@ SHADES = 20  # steps from a colour to white
 INK, GREY, FAINT = "#222222", "#444444", "#8c8c8c"
 
 COLOURS = (
-    plotting.BLUE, plotting.VERMILLION, plotting.GREEN, plotting.PURPLE, plotting.ORANGE, plotting.SKY, plotting.BLACK,
+    look.BLUE, look.VERMILLION, look.GREEN, look.PURPLE, look.ORANGE, look.SKY, look.BLACK,
     INK, GREY, FAINT,
 )  # fmt: skip
 
@@ -36,8 +35,7 @@ COLOURS = (
 @contextmanager
 def book_style():
     """Use the style of the book, whatever the notebook has set; the font is named, since each draw looks it up."""
-    sheet = Path(plotting.__file__).with_name("rbal.mplstyle")
-    with mpl.style.context(["default", sheet, {"font.family": "DejaVu Sans"}]):
+    with matplotlib.style.context(["default", look.STYLE, {"font.family": "DejaVu Sans"}]):
         yield
 
 

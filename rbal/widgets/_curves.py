@@ -8,10 +8,11 @@ from matplotlib.collections import PolyCollection
 from scipy.optimize import brentq
 from scipy.special import logit
 
-from .. import plotting, saddle
+from .. import saddle
+from .._support import look
 from .._support.validation import one_of
 from ..metrics import METRICS
-from ..metrics._records import goals
+from ..metrics.internal import goals
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
 from ._explorer import ROOM, DataExplorer, margin_slider, size_slider, slider
 
@@ -20,13 +21,13 @@ SHARES = (0.02, 0.98)
 NEAR, NARROWEST = -23.0, 1e-10  # log |log(α⁻/α⁺)| as close to balance as the solver resolves, and the width there
 
 COLOURS = {
-    "ba": plotting.BLUE,
-    "acc": plotting.VERMILLION,
-    "auc": plotting.GREEN,
-    "auprc": plotting.PURPLE,
-    "f1": plotting.ORANGE,
-    "mcc": plotting.SKY,
-    "ppv": plotting.BLACK,
+    "ba": look.BLUE,
+    "acc": look.VERMILLION,
+    "auc": look.GREEN,
+    "auprc": look.PURPLE,
+    "f1": look.ORANGE,
+    "mcc": look.SKY,
+    "ppv": look.BLACK,
 }
 
 
@@ -128,7 +129,7 @@ def _shares_around_balance():
 class TradeoffExplorer(DataExplorer):
     """Shows balanced accuracy against the share of negatives, and the window in which it is good."""
 
-    KEPT = (plotting.ORANGE, plotting.PURPLE, plotting.GREEN, plotting.VERMILLION)
+    KEPT = (look.ORANGE, look.PURPLE, look.GREEN, look.VERMILLION)
 
     def __init__(self, data, kappa, alpha_pos, separation):
         controls = {"kappa": margin_slider(kappa), "alpha_pos": size_slider("alpha_pos", "positives α⁺", alpha_pos)}
@@ -150,11 +151,11 @@ class TradeoffExplorer(DataExplorer):
             ax.set(xlim=(0, 1), ylim=(0.5, 1), xlabel=r"share of negatives, $\rho^-$", ylabel="balanced accuracy")
             two_digits(ax)
             ax.axvline(0.5, color=FAINT, lw=0.8, ls=":")
-            self._window = canvas.moving(band(ax, plotting.BLUE, 0.1))
-            self._half = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=1.0, ls=":"))
+            self._window = canvas.moving(band(ax, look.BLUE, 0.1))
+            self._half = canvas.moving(*ax.plot([], [], color=look.BLUE, lw=1.0, ls=":"))
             self._kept_lines = [canvas.moving(*ax.plot([], [], color=c, lw=1.5)) for c in self.KEPT]
             self.moved_line = canvas.moving(*ax.plot([], [], color=GREY, lw=1.3, ls="--"))
-            self.line = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=2.4))
+            self.line = canvas.moving(*ax.plot([], [], color=look.BLUE, lw=2.4))
             self._readout = Readout(canvas, side, 10)
 
     def _update(self):
@@ -215,7 +216,7 @@ class TradeoffExplorer(DataExplorer):
         if open_ended:
             width = f"W > {np.ptp(c['rho_neg']):.2f}"
         rows = [
-            (f"κ = {kappa:.2f}", plotting.BLUE),
+            (f"κ = {kappa:.2f}", look.BLUE),
             (f"peak BA {c['ba_at_balance']:.3f}", None),
             (f"window {width}", None),
             ("", None),
@@ -258,7 +259,8 @@ def metrics(
     Parameters
     ----------
     data : str, Moments or object with ``moments``
-        One of "ising", "random", "potts", "mnist", "fashion" and "lattice", as in the book's explorers, or your own.
+        One of "ising", "random" and "potts", as in the book's explorers, or your own. In the book's repository
+        ``import rbal_book.widgets`` adds "mnist", "fashion" and "lattice".
     kappa : float
         Margin of the training, from 0 to 6.
     alpha : float

@@ -1,12 +1,11 @@
-"""The data that an exploration can show: those of the book, or moments that the reader gives."""
+"""The data that an exploration can show: models, entries that the book adds to SOURCES, or moments of the reader."""
 
 from functools import cache
 
 import numpy as np
 
 from .._support.validation import one_of
-from ..moments import Moments
-from ..moments._spectrum import spectrum_of
+from ..moments import Moments, spectrum_of
 
 RANDOM, POTTS = 707, 2  # seeds of the random classes of the chapter metrics_seen and of the Potts frequencies
 
@@ -27,31 +26,10 @@ def _random():
     return synthetic.random_gaussian(RANDOM, scale=1.5).moments
 
 
-def _mnist():
-    from ..datasets import images
-
-    return images.load_mnist("parity").moments
-
-
-def _fashion():
-    from ..datasets import images
-
-    return images.load_fashion_mnist().moments
-
-
-def _dimers():
-    from ..datasets import lattice
-
-    return Moments.from_data(lattice.load_dimers("bounded"), lattice.load_dimers("unbounded"), n_states=20)
-
-
 SOURCES = {
     "ising": ("Independent spins", _spins),
     "random": ("Random covariance", _random),
     "potts": ("Potts, 10 states", _potts),
-    "mnist": ("MNIST, odd or even", _mnist),
-    "fashion": ("FashionMNIST, pullover or shirt", _fashion),
-    "lattice": ("Lattice proteins, bound or not", _dimers),
 }
 
 

@@ -4,7 +4,8 @@ import numpy as np
 from ipywidgets import Dropdown
 from scipy.optimize import minimize_scalar
 
-from .. import plotting, saddle, strategies
+from .. import saddle, strategies
+from .._support import look
 from .._support.validation import one_of
 from ..metrics import METRICS
 from ._canvas import Readout, book_style, rounded, two_digits
@@ -46,14 +47,12 @@ class MixingExplorer(DataExplorer):
             ax.set(xlim=(-0.02, 1.02), ylim=(0.5, 1), xlabel="mixing", ylabel="metric")
             two_digits(ax)
             ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["under\n0", "0.25", "0.5", "0.75", "over\n1"])
-            self._good = canvas.moving(band(ax, plotting.ORANGE, 0.2))
-            self.as_is_line = canvas.moving(ax.axhline(0.5, color=plotting.VERMILLION, lw=1.3, ls="--"))
-            self.line = canvas.moving(*ax.plot([], [], color=plotting.BLUE, lw=2.4))
-            self.sat_line = canvas.moving(*ax.plot([], [], color=plotting.SKY, lw=2.4))
+            self._good = canvas.moving(band(ax, look.ORANGE, 0.2))
+            self.as_is_line = canvas.moving(ax.axhline(0.5, color=look.VERMILLION, lw=1.3, ls="--"))
+            self.line = canvas.moving(*ax.plot([], [], color=look.BLUE, lw=2.4))
+            self.sat_line = canvas.moving(*ax.plot([], [], color=look.SKY, lw=2.4))
             self.star = canvas.moving(
-                *ax.plot(
-                    [], [], "*", color=plotting.ORANGE, ms=17, mec=plotting.BLACK, mew=0.8, zorder=5, clip_on=False
-                )
+                *ax.plot([], [], "*", color=look.ORANGE, ms=17, mec=look.BLACK, mew=0.8, zorder=5, clip_on=False)
             )
             self._readout = Readout(canvas, side, 9)
 
@@ -130,14 +129,14 @@ class MixingExplorer(DataExplorer):
         c = self.curves
         self._readout.write(
             [
-                (f"best mixing {c['best_mixing']:.3f}", plotting.ORANGE),
+                (f"best mixing {c['best_mixing']:.3f}", look.ORANGE),
                 (f"{label} {c['best_value']:.4f}", None),
                 (f"as good: {c['low']:.2f} to {c['high']:.2f}", None),
                 ("", None),
-                ("as it is", plotting.VERMILLION),
+                ("as it is", look.VERMILLION),
                 (f"{label} {c['as_is']:.4f}", None),
                 ("", None),
-                *([("separable", plotting.SKY)] if any_sat else []),
+                *([("separable", look.SKY)] if any_sat else []),
             ]
         )
         under, over = c["value"][0], c["value"][-1]

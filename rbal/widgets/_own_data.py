@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 from ipywidgets import Button, Checkbox, Dropdown, FileUpload, FloatLogSlider, HBox
 
-from .. import plotting, saddle
+from .. import saddle
+from .._support import look
 from .._support.validation import number, one_of
-from ..advice import Advice, _report, advise
+from ..advice import Advice, advise
+from ..advice import internal as _report
 from ..losses import LOSSES, trained
 from . import _table
 from ._canvas import FAINT, GREY, Readout, book_style, rectangles, rounded, two_digits
@@ -16,11 +18,11 @@ from ._curves import POINTS, SHARES, band
 from ._explorer import ROOM, WIDE, Explorer
 
 C_RANGE = (1e-4, 1e4)
-CURVES = {"ba": plotting.BLUE, "best_ba": plotting.GREEN, "auc": plotting.PURPLE}
+CURVES = {"ba": look.BLUE, "best_ba": look.GREEN, "auc": look.PURPLE}
 LEVELS = {  # remedies without a mixing, drawn as horizontal lines
-    ("as is", "trained"): plotting.BLUE,
-    ("as is", "moved"): plotting.GREEN,
-    ("class weights", "trained"): plotting.SKY,
+    ("as is", "trained"): look.BLUE,
+    ("as is", "moved"): look.GREEN,
+    ("class weights", "trained"): look.SKY,
 }
 
 
@@ -71,15 +73,13 @@ class OwnDataExplorer(Explorer):
             self._here = moving(left.axvline(-1.0, color=GREY, lw=1.0, ls=":"))
             self.lines = {name: moving(*left.plot([], [], color=colour)) for name, colour in CURVES.items()}
             self._dots = {name: moving(*left.plot([], [], "o", color=colour)) for name, colour in CURVES.items()}
-            self._good = moving(band(right, plotting.ORANGE, 0.2))
-            self.mixing_line = moving(*right.plot([], [], color=plotting.ORANGE))
+            self._good = moving(band(right, look.ORANGE, 0.2))
+            self.mixing_line = moving(*right.plot([], [], color=look.ORANGE))
             self.levels = {
                 row: moving(right.axhline(-1.0, color=colour, lw=1.3, ls="--")) for row, colour in LEVELS.items()
             }
             self.star = moving(
-                *right.plot(
-                    [], [], "*", color=plotting.ORANGE, ms=17, mec=plotting.BLACK, mew=0.8, zorder=5, clip_on=False
-                )
+                *right.plot([], [], "*", color=look.ORANGE, ms=17, mec=look.BLACK, mew=0.8, zorder=5, clip_on=False)
             )
             self._readout = Readout(canvas, side, 11)
 
@@ -208,11 +208,11 @@ class OwnDataExplorer(Explorer):
         at, best = c["point"], advice.table.loc[("best mix", "trained"), "predicted"]
         self._readout.write(
             [
-                ("BA as it is", plotting.BLUE), (f"{at['ba']:.4f}", None),
-                ("threshold moved", plotting.GREEN), (f"BA {at['best_ba']:.4f}", None),
-                ("AUC", plotting.PURPLE), (f"{at['auc']:.4f}", None),
-                ("class weights", plotting.SKY), (f"BA {c['levels']['class weights', 'trained']:.4f}", None),
-                ("best mixing", plotting.ORANGE), (f"{advice.mixing:.2f}: BA {best:.4f}", None),
+                ("BA as it is", look.BLUE), (f"{at['ba']:.4f}", None),
+                ("threshold moved", look.GREEN), (f"BA {at['best_ba']:.4f}", None),
+                ("AUC", look.PURPLE), (f"{at['auc']:.4f}", None),
+                ("class weights", look.SKY), (f"BA {c['levels']['class weights', 'trained']:.4f}", None),
+                ("best mixing", look.ORANGE), (f"{advice.mixing:.2f}: BA {best:.4f}", None),
                 *([("one answer for all", FAINT)] if (c["phase"] == "COLLAPSED").any() else []),
             ]
         )  # fmt: skip

@@ -7,7 +7,8 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
 
 from .. import phases as surface
-from .. import plotting, saddle
+from .. import saddle
+from .._support import look
 from ._canvas import FAINT, INK, Readout, book_style
 from ._explorer import ALPHA, KAPPA, DataExplorer, margin_slider, size_slider, slider
 
@@ -54,14 +55,14 @@ class MarginsExplorer(DataExplorer):
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
         self.lines, self._tails = {}, {}
-        for label, colour in ((-1, plotting.BLUE), (1, plotting.VERMILLION)):
+        for label, colour in ((-1, look.BLUE), (1, look.VERMILLION)):
             self._tails[label] = moving(ax.add_collection(PolyCollection([], facecolor=colour, alpha=0.25, lw=0)))
             self.lines[label] = moving(*ax.plot([], [], color=colour))
         self.cut = moving(ax.axvline(0.0, color=INK, lw=1.6))
         self.middle = moving(ax.axvline(0.0, color=FAINT, lw=1.0, ls=":"))
         options = {"transform": ax.transAxes, "va": "top", "fontsize": 10.5}
-        self._left = moving(ax.text(0.0, 1.0, "", color=plotting.BLUE, **options))
-        self._right = moving(ax.text(1.0, 1.0, "", color=plotting.VERMILLION, ha="right", **options))
+        self._left = moving(ax.text(0.0, 1.0, "", color=look.BLUE, **options))
+        self._right = moving(ax.text(1.0, 1.0, "", color=look.VERMILLION, ha="right", **options))
 
     def _prepare_matrix(self):
         ax, moving = self.matrix_axes, self.canvas.moving
@@ -75,7 +76,7 @@ class MarginsExplorer(DataExplorer):
         self._cells, self.counts = [], []
         for row in range(2):
             for column in range(2):
-                colour = plotting.VERMILLION if row == 0 else plotting.BLUE
+                colour = look.VERMILLION if row == 0 else look.BLUE
                 cell = Rectangle((column + 0.02, row + 0.02), 0.96, 0.96, facecolor=colour, edgecolor="none")
                 self._cells.append(moving(ax.add_patch(cell)))
                 self.counts.append(
@@ -94,8 +95,8 @@ class MarginsExplorer(DataExplorer):
             ax.set_yticks([0, 0.5, 1], ["0", "½", "1"])
         self.roc_axes.plot([0, 1], [0, 1], color=FAINT, lw=0.8, ls=":")
         self._chance = moving(self.prc_axes.axhline(0.5, color=FAINT, lw=0.8, ls=":"))
-        self.roc_line = moving(*self.roc_axes.plot([], [], color=plotting.GREEN))
-        self.prc_line = moving(*self.prc_axes.plot([], [], color=plotting.PURPLE))
+        self.roc_line = moving(*self.roc_axes.plot([], [], color=look.GREEN))
+        self.prc_line = moving(*self.prc_axes.plot([], [], color=look.PURPLE))
         self.roc_dot = moving(*self.roc_axes.plot([], [], "o", color=INK, ms=7, zorder=4))
         self.prc_dot = moving(*self.prc_axes.plot([], [], "o", color=INK, ms=7, zorder=4))
 
@@ -204,7 +205,7 @@ class PhasesExplorer(DataExplorer):
 
     def _prepare(self):
         canvas, moving = self.canvas, self.canvas.moving
-        fill = {"facecolor": plotting.SKY, "edgecolor": "none", "alpha": 0.3, "zorder": 0}
+        fill = {"facecolor": look.SKY, "edgecolor": "none", "alpha": 0.3, "zorder": 0}
         with book_style():
             self.plane_axes, self.slice_axes, side = canvas.figure.subplots(1, 3, width_ratios=(1, 1, 0.52))
             left, right = self.plane_axes, self.slice_axes
@@ -217,11 +218,11 @@ class PhasesExplorer(DataExplorer):
             left.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
             self._plane_fill = moving(left.add_collection(PolyCollection([], **fill)))
             self._slice_fill = moving(right.add_collection(PolyCollection([], **fill)))
-            self.border = moving(*left.plot([], [], color=plotting.BLUE))
-            self.slice_line = moving(*right.plot([], [], color=plotting.BLUE))
+            self.border = moving(*left.plot([], [], color=look.BLUE))
+            self.slice_line = moving(*right.plot([], [], color=look.BLUE))
             self._ray = moving(*left.plot([], [], color=FAINT, lw=1.0, ls=":"))
             self._dots = [
-                moving(*ax.plot([], [], "o", color=plotting.VERMILLION, ms=9, mec="white", mew=1.2, zorder=5))
+                moving(*ax.plot([], [], "o", color=look.VERMILLION, ms=9, mec="white", mew=1.2, zorder=5))
                 for ax in (left, right)
             ]
             self._readout = Readout(canvas, side, 10)
@@ -279,7 +280,7 @@ class PhasesExplorer(DataExplorer):
         c = self.curves
         self._readout.write(
             [
-                ("you are here", plotting.VERMILLION),
+                ("you are here", look.VERMILLION),
                 (f"{point.phase}", None),
                 (rf"$\rho^+$ = {c['rho_pos']:.3f}", None),
                 (rf"$\kappa_c$ = {c['critical_here']:.3f}", None),
@@ -288,7 +289,7 @@ class PhasesExplorer(DataExplorer):
                 (f"b = {point.b:+.3f}", None),
                 (f"BA = {c['ba']:.3f}", None),
                 ("", None),
-                ("separable", plotting.SKY),
+                ("separable", look.SKY),
             ]
         )
         says = {

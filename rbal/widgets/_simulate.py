@@ -3,7 +3,8 @@
 import numpy as np
 from ipywidgets import Button, Dropdown, HBox, IntProgress, IntSlider, Layout
 
-from .. import plotting, saddle
+from .. import saddle
+from .._support import look
 from .._support.validation import number, one_of, positive_int
 from ..datasets import synthetic
 from ..learners import SphericalPerceptron
@@ -73,10 +74,10 @@ class SimulateExplorer(Explorer):
             two_digits(ax)
             self._sat = canvas.moving(band(ax))
             self._here = canvas.moving(ax.axvline(0.5, color=GREY, lw=1.0, ls=":"))
-            self.line = canvas.moving(*ax.plot([], [], color=plotting.BLUE))
+            self.line = canvas.moving(*ax.plot([], [], color=look.BLUE))
             self.single_dots = canvas.moving(*ax.plot([], [], "o", color=FAINT, ms=3, alpha=0.6))
-            self.bars = canvas.moving(ax.vlines([], [], [], color=plotting.VERMILLION, lw=1.8, zorder=4))
-            self.dots = canvas.moving(*ax.plot([], [], "o", color=plotting.VERMILLION, ms=7, zorder=5))
+            self.bars = canvas.moving(ax.vlines([], [], [], color=look.VERMILLION, lw=1.8, zorder=4))
+            self.dots = canvas.moving(*ax.plot([], [], "o", color=look.VERMILLION, ms=7, zorder=5))
             self._readout = Readout(canvas, side, 10)
 
     @property
@@ -141,11 +142,11 @@ class SimulateExplorer(Explorer):
     def _write(self, label, n):
         c = self.curves
         at = np.flatnonzero(c["dots"][:, 0] == c["here"])
-        rows = [("theory", plotting.BLUE), (f"{label} {c['value_here']:.4f}", None), ("", None)]
+        rows = [("theory", look.BLUE), (f"{label} {c['value_here']:.4f}", None), ("", None)]
         words = f"n = {n}, of which {round(c['here'] * n)} positive. Theory: {label} {c['value_here']:.4f}."
         if at.size:
             _, mean, error, count = c["dots"][at[0]]
-            rows += [(f"{count:.0f} trained", plotting.VERMILLION), (f"{label} {mean:.4f}", None)]
+            rows += [(f"{count:.0f} trained", look.VERMILLION), (f"{label} {mean:.4f}", None)]
             words += f" {count:.0f} trained: {mean:.4f}"
             if count > 1:
                 off = (mean - c["value_here"]) / error if error > 0.0 else np.nan

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from ..advice import advise_file
-from ..advice._reading import SEPARATORS
+from ..advice.internal import SEPARATORS
 
 USUAL_LABELS = ("label", "class", "target", "y", "outcome")
 

@@ -3,12 +3,12 @@
 import numpy as np
 from ipywidgets import FloatLogSlider
 
-from .. import plotting, saddle
+from .. import saddle
+from .._support import look
 from .._support.validation import number
 from ..metrics import MixtureMetrics
-from ..moments import Mixture
-from ..moments._blocks import Diagonal
-from ..moments._spectrum import spectrum_of
+from ..moments import Mixture, spectrum_of
+from ..moments.internal import Diagonal
 from ._canvas import FAINT, INK, Readout, book_style, rounded, two_digits
 from ._explorer import ROOM, WIDE, DataExplorer, margin_slider, size_slider
 
@@ -93,12 +93,12 @@ class WidthsExplorer(DataExplorer):
             ax = self.score_axes
             ax.set(xlabel=r"score $\Delta$ of a test sample", ylabel="density")
             ax.set_yticks([])
-            colours = {"neg": plotting.BLUE, "pos": plotting.VERMILLION}
+            colours = {"neg": look.BLUE, "pos": look.VERMILLION}
             self.bells = {name: moving(*ax.plot([], [], color=colour)) for name, colour in colours.items()}
             styles = {
-                "trained": {"color": plotting.PURPLE, "ls": "--", "lw": 1.6},
+                "trained": {"color": look.PURPLE, "ls": "--", "lw": 1.6},
                 "midway": {"color": INK, "ls": ":", "lw": 1.6},
-                "best": {"color": plotting.GREEN, "ls": "-", "lw": 2.2},
+                "best": {"color": look.GREEN, "ls": "-", "lw": 2.2},
             }
             self.cuts = {name: moving(ax.axvline(0.0, **style)) for name, style in styles.items()}
             ax = self.axes
@@ -169,14 +169,14 @@ class WidthsExplorer(DataExplorer):
         off = c["thresholds"]["best"] - c["thresholds"]["midway"]
         self._readout.write(
             [
-                ("negatives", plotting.BLUE),
-                ("positives", plotting.VERMILLION),
+                ("negatives", look.BLUE),
+                ("positives", look.VERMILLION),
                 ("", None),
-                ("as trained", plotting.PURPLE),
+                ("as trained", look.PURPLE),
                 (f"BA {c['ba']['trained']:.4f}", None),
                 ("midway", INK),
                 (f"BA {c['ba']['midway']:.4f}", None),
-                ("best threshold", plotting.GREEN),
+                ("best threshold", look.GREEN),
                 (f"BA {c['ba']['best']:.4f}", None),
                 (f"{off:+.3f} from midway", None),
                 *([("separable", None)] if c["phase"] == "SAT" else []),

@@ -8,24 +8,14 @@ import pytest
 from imblearn import FunctionSampler
 from imblearn.pipeline import make_pipeline
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, f1_score, matthews_corrcoef
-from sklearn.model_selection import StratifiedKFold
-from sklearn.naive_bayes import GaussianNB
-from sklearn.preprocessing import StandardScaler
+from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal.advice import _check, _judgement, _table
-from rbal.advice._choice import simplicity
-from rbal.advice._cuts import best_threshold, score
-from rbal.advice._judgement import model_error
-from rbal.advice._pipeline import coding, learner
-from rbal.advice._remedies import Setting, designs, evaluate, solve_all
-from rbal.advice._threshold import TunedThreshold, best_cut, height
-from rbal.metrics._records import named
-from rbal.moments._estimate import from_covariances
+from rbal.advice import _check, _pipeline, _prediction, _selection, _table
+from rbal.advice.internal import Setting, TableOptions, evaluate, from_arrays, model_error
+from rbal.losses import LOSSES
+from rbal.moments.internal import from_covariances
 
 FIRST = {"C": 1.0, "kernel": "linear", "moments": "pooled", "train": "none"}  # one covariance, and the theory alone
 QUICK = {"draws": 10, **FIRST}
@@ -67,13 +57,13 @@ def assert_same_sample(one, two, **tolerance):
 
 def test_coding_is_that_of_scikit_learn():
     X, y = mixed_table()
-    data = _table.from_arrays(X, y, categorical=["code"])
+    data = from_arrays(X, y, TableOptions(categorical=["code"]))
     assert data.numeric == ["a", "b", "flag"]
     assert data.categorical == ["kind", "code"]
     assert set(data.dropped) == {"same", "empty", "name", "when"}
     assert data.imputed == {"a": int(X["a"].isna().sum()), "kind": int(X["kind"].isna().sum())}
     theirs = X.assign(kind=X["kind"].astype(object).where(X["kind"].notna(), np.nan), flag=X["flag"].astype(float))
-    Z = coding(data.numeric, data.categorical).fit_transform(theirs)
+    Z = _pipeline.coding(data.numeric, data.categorical).fit_transform(theirs)
     assert Z.shape[1] == data.D == 3 + 3 + 4
     pos, neg = Z[y], Z[~y]
     sample = from_covariances(len(pos), len(neg), pos.mean(0) - neg.mean(0), np.cov(pos.T), np.cov(neg.T))
@@ -85,7 +75,7 @@ def test_coding_is_that_of_scikit_learn():
 def test_without_standardisation():
     X, y = gaussian()
     X = X * np.linspace(0.5, 20.0, X.shape[1])
-    data = _table.from_arrays(X, y, standardize=False)
+    data = from_arrays(X, y, TableOptions(standardize=False))
     cov = [np.cov(X[part].T) for part in (y, ~y)]
     sample = from_covariances(data.n_pos, data.n_neg, X[y].mean(0) - X[~y].mean(0), *cov)
     assert_same_sample(data.sample, sample)
@@ -94,7 +84,7 @@ def test_without_standardisation():
 def test_arrays_frames_and_sparse_matrices_are_one():
     X, y = gaussian(30, 90, 8)
     X[np.abs(X) < 0.3] = 0.0
-    samples = [_table.from_arrays(form(X), y).sample for form in (np.asarray, pd.DataFrame, sparse.csr_array)]
+    samples = [from_arrays(form(X), y).sample for form in (np.asarray, pd.DataFrame, sparse.csr_array)]
     assert_same_sample(samples[0], samples[1])
     assert_same_sample(samples[0], samples[2])
 
@@ -102,10 +92,10 @@ def test_arrays_frames_and_sparse_matrices_are_one():
 def test_neither_order_nor_blocks_matter(monkeypatch):
     X, y = mixed_table()
     order = np.random.default_rng(1).permutation(len(y))
-    whole = _table.from_arrays(X, y)
+    whole = from_arrays(X, y)
     monkeypatch.setattr(_table, "BLOCK_FLOATS", 1)  # 64 rows at a time
     monkeypatch.setattr(_table, "MOST_FLOATS", 500)
-    parts = _table.from_arrays(X.iloc[order], y[order])
+    parts = from_arrays(X.iloc[order], y[order])
     assert (parts.numeric, parts.categorical, parts.imputed) == (whole.numeric, whole.categorical, whole.imputed)
     assert_same_sample(whole.sample, parts.sample, rtol=1e-5)
 
@@ -116,9 +106,9 @@ def test_a_column_that_begins_empty(monkeypatch):
     y = y[X.index]
     X = X.reset_index(drop=True)
     X.loc[:99, "b"] = np.nan
-    whole = _table.from_arrays(X, y)
+    whole = from_arrays(X, y)
     monkeypatch.setattr(_table, "BLOCK_FLOATS", 1)
-    parts = _table.from_arrays(X, y)
+    parts = from_arrays(X, y)
     assert parts.imputed == whole.imputed == {"b": 100}
     assert_same_sample(whole.sample, parts.sample, rtol=1e-6)
 
@@ -126,7 +116,7 @@ def test_a_column_that_begins_empty(monkeypatch):
 def test_numbers_of_any_size():
     X, y = gaussian(30, 90, 6)
     sizes = np.array([1e-140, 1e-8, 1.0, 1e8, 1e30, 1e70])
-    assert_same_sample(_table.from_arrays(X, y).sample, _table.from_arrays(X * sizes, y).sample)
+    assert_same_sample(from_arrays(X, y).sample, from_arrays(X * sizes, y).sample)
 
 
 @pytest.mark.parametrize("form", [np.asarray, lambda X: pd.DataFrame(X, columns=list("abcdef"))])
@@ -181,10 +171,10 @@ def test_wide_table():
 @pytest.mark.parametrize("labels", [("ill", "well"), (3, 7), (True, False), (0.5, -1.0)])
 def test_any_two_labels(labels):
     X, y = gaussian(20, 60, 12)
-    data = _table.from_arrays(X, np.where(y, *labels))
+    data = from_arrays(X, np.where(y, *labels))
     assert (data.positive, data.negative) == labels
     assert (data.n_pos, data.n_neg) == (20, 60)
-    other = _table.from_arrays(X, np.where(y, *labels), positive=labels[1])
+    other = from_arrays(X, np.where(y, *labels), TableOptions(positive=labels[1]))
     assert (other.n_pos, other.n_neg) == (60, 20)
 
 
@@ -242,7 +232,7 @@ def moments(D=40, separation=2.0):
 
 def test_remedies_are_those_of_strategies():
     classes, setting = moments(), Setting(40, 200, 40, 0.5, "hinge", "ba", (1.0, 1.0))
-    found, d = evaluate(classes, setting), designs(setting)
+    found, d = evaluate(classes, setting), _prediction.designs(setting)
     table = rbal.strategies.compare(classes, 1.0, 5.0, model="svm", lam=1.0 / (0.5 * 40))
     for k, threshold in enumerate(("trained", "moved")):
         theirs = table["ba"].xs(threshold, level="threshold")
@@ -273,7 +263,7 @@ def test_predictions_are_what_trained_classifiers_score(loss, metric):
         X = rng.normal(size=(len(y), D)) + 2.5 / np.sqrt(D) * y[:, None]
         row = []
         for weight in (None, "balanced"):
-            clf = learner(loss, C, weight).fit(X, y)
+            clf = LOSSES[loss].estimator(C, class_weight=weight).fit(X, y)
             w, b = clf.coef_.ravel(), np.ravel(clf.intercept_)[0]
             m = rbal.Metrics(w @ w, w.sum() * 2.5 / np.sqrt(D), -(b + 0.5 * w.sum() * 2.5 / np.sqrt(D)))
             row.append(m.ba() if metric == "ba" else m.f1(n_pos / len(y)))
@@ -286,11 +276,11 @@ def test_predictions_are_what_trained_classifiers_score(loss, metric):
 def test_moved_threshold_is_the_best_one(metric):
     setting = Setting(40, 400, 40, 1.0, "hinge", metric, (5.0, 1.0))
     m = rbal.Metrics(np.array([1.0, 2.0]), np.array([2.0, 1.0]), np.array([0.3, 1.0]))
-    cut = best_threshold(m, setting)
+    cut = _prediction.best_threshold(m, setting)
     for j in range(2):
         one = rbal.Metrics(m.q[j], m.r[j], m.b[j])
-        brute = score(one, setting, np.linspace(-8.0, 8.0, 40_001)).max()
-        assert score(one, setting, cut[j]) == pytest.approx(brute, abs=1e-6)
+        brute = _prediction.score(one, setting, np.linspace(-8.0, 8.0, 40_001)).max()
+        assert _prediction.score(one, setting, cut[j]) == pytest.approx(brute, abs=1e-6)
     if metric == "cost":  # where the likelihood ratio is that of the costs
         np.testing.assert_allclose(cut, -m.b + m.q / m.r * np.log(10.0 / 5.0), atol=2e-3)
 
@@ -305,7 +295,7 @@ def test_every_metric(metric):
     assert (table["behind"] >= 0.0).all()
     top = table["predicted"].min() if metric == "cost" else table["predicted"].max()
     assert abs(table.loc[advice.best, "predicted"] - top) <= 0.02 * advice.setting.unit + 1e-9
-    m = solve_all(advice.moments, advice.setting)[0].metrics
+    m = _prediction.solve_all(advice.moments, advice.setting)[0].metrics
     share = 0.2
     plain = {
         "ba": m.ba(), "f1": m.f1(share), "mcc": m.mcc(share), "auprc": m.auprc(share), "auc": m.auc(),
@@ -329,10 +319,14 @@ SIMPLEST_FIRST = (
 
 def test_the_simplest_remedy_comes_first():
     rows = [(name, threshold) for name in rbal.strategies.REMEDIES for threshold in ("trained", "moved")]
-    assert sorted(rows, key=lambda row: simplicity(*row, True)) == list(SIMPLEST_FIRST)
+    assert sorted(rows, key=lambda row: _selection.simplicity(*row, True)) == list(SIMPLEST_FIRST)
     # and for a metric that does not ask for balance, doing nothing
     last = [row for row in SIMPLEST_FIRST if row[0] != "as is"]
-    assert sorted(rows, key=lambda row: simplicity(*row, False)) == [("as is", "trained"), ("as is", "moved"), *last]
+    assert sorted(rows, key=lambda row: _selection.simplicity(*row, False)) == [
+        ("as is", "trained"),
+        ("as is", "moved"),
+        *last,
+    ]
 
 
 def test_nothing_is_done_where_nothing_is_gained():
@@ -346,7 +340,7 @@ def test_flatness_is_read_off_the_curve():
     curve = advice.curve.set_index("mixing")["predicted"]
     assert advice.mixing == curve.idxmax()
     assert advice.mixing_low <= advice.mixing <= advice.mixing_high
-    d = designs(advice.setting)
+    d = _prediction.designs(advice.setting)
     np.testing.assert_allclose(curve.index, d.mixing[d.mixed])
     assert advice.table.loc[("best mix", "trained"), "predicted"] == pytest.approx(curve.max())
 
@@ -496,7 +490,7 @@ def judged(offset, error, metric="ba"):
     table["scatter"], table["measured_error"], table["expected"] = 0.0, error, table["predicted"]
     table["measured"] = table["predicted"] + offset
     value = (sign * table["measured"]).to_dict()
-    _judgement._judge(advice, _check.Checked(64, 320, value, {row: v + noise for row, v in value.items()}))
+    _check.judge(advice, _check.Checked(64, 320, value, {row: v + noise for row, v in value.items()}))
     return advice
 
 
@@ -532,123 +526,9 @@ def test_disagreement_is_said_first():
 
 def test_check_takes_a_share_of_a_large_table():
     X, y = gaussian(500, 9000, 5)
-    rows, labels = _check.subset(_table.from_arrays(X, y), np.random.default_rng(0))
+    rows, labels = _table.sample_rows(from_arrays(X, y), _check.MOST_ROWS, _check.FEWEST, np.random.default_rng(0))
     assert len(rows) == len(labels) == pytest.approx(_check.MOST_ROWS, abs=2)
     assert labels.sum() == pytest.approx(500 * _check.MOST_ROWS / 9500, abs=1)
-
-
-def by_scikit_learn(metric, y, answer, costs=(3.0, 1.0)):
-    if metric == "cost":
-        return -float(np.mean(costs[0] * (y & ~answer) + costs[1] * (~y & answer)))
-    return {"ba": balanced_accuracy_score, "f1": f1_score, "mcc": matthews_corrcoef}[metric](y, answer)
-
-
-@pytest.mark.parametrize("metric", ["ba", "f1", "mcc", "cost"])
-def test_measured_metrics_are_those_of_scikit_learn(metric):
-    rng = np.random.default_rng(0)
-    y, answer = rng.random(200) < 0.3, rng.random(200) < 0.4
-    found = height(named(metric, (3.0, 1.0)), answer[y].mean(), answer[~y].mean(), y.mean())
-    assert found == pytest.approx(by_scikit_learn(metric, y, answer))
-
-
-def with_an_outlier(seed=0):
-    """One row of the larger class lies far out on its own side, with a score of -30,000 or so."""
-    X, y = gaussian(60, 300, 5, shift=0.8, seed=seed)
-    X[100] -= 1e4
-    return X, y
-
-
-@pytest.mark.parametrize("metric", ["ba", "f1", "mcc", "cost"])
-def test_an_outlier_leaves_the_tuned_threshold_where_it_was(metric):
-    X, y = with_an_outlier()
-    fresh, truth = gaussian(1000, 5000, 5, shift=0.8, seed=9)
-    clf = TunedThreshold(learner("hinge", 1.0, "balanced"), metric=metric, costs=(3.0, 1.0)).fit(X, y)
-    scores = clf.decision_function(fresh)
-    best = max(by_scikit_learn(metric, truth, scores > cut) for cut in np.quantile(scores, np.linspace(0, 1, 200)))
-    # at most 0.06 behind; thresholds spread evenly between the extreme scores, 0.3 and more
-    assert by_scikit_learn(metric, truth, clf.predict(fresh)) > best - 0.1
-
-
-def test_an_outlier_leaves_the_pipeline_and_the_check_as_they_were():
-    X, y = with_an_outlier()
-    advice = rbal.advise(X, y, standardize=False, check=True, repeats=1, n_jobs=1, progress=False, **QUICK)
-    advice.best = ("class weights", "moved")
-    assert advice.table.loc[advice.best, "measured"] > 0.72  # 0.80 with new samples; 0.5 on an even grid
-    fresh, truth = gaussian(1000, 5000, 5, shift=0.8, seed=9)
-    assert balanced_accuracy_score(truth, advice.pipeline().fit(X, y).predict(fresh)) > 0.72
-
-
-@pytest.mark.parametrize("metric", ["ba", "f1", "mcc", "cost"])
-@pytest.mark.parametrize("kind", ["few values", "separable", "outliers", "constant"])
-def test_no_threshold_is_much_better_than_the_one_found(metric, kind):
-    """Against a search through all thresholds; scores of a few values are not smoothed, and so it is exact there."""
-    rng = np.random.default_rng(3)
-    y = np.arange(300) < 60
-    s = {
-        "few values": np.where(rng.random(300) < 0.7, y, rng.integers(-1, 3, size=300)).astype(float),
-        "separable": rng.random(300) + 1.5 * y,
-        "outliers": np.where(rng.random(300) < 0.02, 1e12 * rng.normal(size=300), rng.normal(size=300) + 2.0 * y),
-        "constant": np.zeros(300),
-    }[kind]
-    cut, told = best_cut(s, y, named(metric, (3.0, 1.0)))
-    values = [by_scikit_learn(metric, y, s > c) for c in (-np.inf, *np.unique(s))]
-    assert told == pytest.approx(by_scikit_learn(metric, y, s > cut))
-    assert max(values) - told < (0.1 if kind == "outliers" else 1e-9)
-
-
-def test_weights_of_a_threshold_are_repetitions():
-    rng = np.random.default_rng(5)
-    y, w = np.arange(120) < 40, rng.integers(1, 4, size=120)
-    s = (rng.random(120) < np.where(y, 0.6, 0.3)) * 1.0 + (rng.random(120) < 0.1)
-    for metric in ("ba", "f1", "mcc", "cost"):
-        record = named(metric, (3.0, 1.0))
-        once = best_cut(s, y, record, w.astype(float))
-        assert once == pytest.approx(best_cut(np.repeat(s, w), np.repeat(y, w), record))
-
-
-def test_threshold_of_the_check_is_nearly_that_of_the_population():
-    rng = np.random.default_rng(1)
-    y = np.arange(440) < 40
-    cuts = [best_cut(rng.normal(size=440) + 2.0 * y, y, named("ba"))[0] for _ in range(40)]
-    assert np.mean(cuts) == pytest.approx(1.0, abs=4.0 * np.std(cuts) / np.sqrt(40) + 0.05)
-    assert np.std(cuts) < 0.35
-
-
-@parametrize_with_checks(
-    [TunedThreshold(LogisticRegression()), TunedThreshold(GaussianNB(), cv=3)],
-    # as for scikit-learn's own estimators of this kind
-    expected_failed_checks=lambda _: {"check_classifiers_train": "the threshold is not 0, nor one half"},
-)
-def test_tuned_threshold_is_an_estimator(estimator, check):
-    check(estimator)
-
-
-def test_tuned_threshold_hands_through_scores_and_weights():
-    X, y = gaussian(60, 200, 5, shift=0.8)
-    clf = TunedThreshold(LogisticRegression()).fit(X, y)
-    plain = LogisticRegression().fit(X, y)
-    np.testing.assert_array_equal(clf.decision_function(X), plain.decision_function(X))
-    np.testing.assert_array_equal(clf.predict_proba(X), plain.predict_proba(X))
-    np.testing.assert_array_equal(clf.predict(X), clf.decision_function(X) > clf.best_threshold_)
-    np.testing.assert_array_equal(
-        TunedThreshold(LogisticRegression(), pos_label="False").fit(X, y).predict(X), clf.predict(X)
-    )
-    assert not hasattr(TunedThreshold(SVC()), "predict_proba")
-    weight = np.where(X[:, 0] > 0.0, 1.0, 1e-9)
-    half = X[:, 0] > 0.0
-    weighted = TunedThreshold(LogisticRegression(), cv=StratifiedKFold(4)).fit(X, y, sample_weight=weight)
-    alone = TunedThreshold(LogisticRegression(), cv=StratifiedKFold(4)).fit(X[half], y[half])
-    assert weighted.best_threshold_ == pytest.approx(alone.best_threshold_, abs=0.6)
-    assert abs(weighted.best_threshold_ - clf.best_threshold_) > 1e-6
-    step = make_pipeline(StandardScaler(), LogisticRegression())
-    stepped = TunedThreshold(step, cv=StratifiedKFold(4)).fit(X, y, logisticregression__sample_weight=weight)
-    np.testing.assert_array_equal(stepped.estimator_[-1].coef_.shape, (1, 5))
-    with pytest.raises(ValueError, match="pos_label must be one of"):
-        TunedThreshold(LogisticRegression(), pos_label="ill").fit(X, y)
-    with pytest.raises(ValueError, match="metric must be one of"):
-        TunedThreshold(LogisticRegression(), metric="auc").fit(X, y)
-    with pytest.raises(ValueError, match="cv must be at least 2"):
-        TunedThreshold(LogisticRegression()).fit(X, np.arange(len(y)) == 3)
 
 
 # ---- what it hands out

@@ -11,7 +11,8 @@ from sklearn.svm import SVC
 from tqdm import tqdm
 
 import rbal
-from rbal.advice import ManyAdvice, _many, _many_level, _many_predict, _many_table, _table
+from rbal.advice import ManyAdvice, _check, _many_judgement, _many_prediction, _table
+from rbal.advice.internal import TableOptions, from_arrays
 from rbal.cli import main
 from rbal.metrics import ManyMetrics
 
@@ -56,11 +57,11 @@ def test_predicted_from_rows_is_what_training_gives():
     told, found = [], []
     for seed in range(8):
         X, y, centres = rows(seed=seed)
-        data = _table.from_arrays(X, y, standardize=False, kind=_many_table.ManyCoder)
-        mixture, counts = _many_predict.classes_of(data.X, data.y)
-        setting = _many_predict.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
+        data = from_arrays(X, y, TableOptions(standardize=False), coder=_table.ManyCoder)
+        mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
+        setting = _many_prediction.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
         for remedy, weight in (("as is", None), ("class weights", "balanced")):
-            solution = _many_predict.solved(mixture.debiased(counts), setting, remedy, 0.1)
+            solution = _many_prediction.solved(mixture.debiased(counts), setting, remedy, 0.1)
             told.append(solution.metrics.ba())
             fit = OneVsRestClassifier(SVC(kernel="linear", C=0.1, class_weight=weight)).fit(X, data.y)
             w, b = (np.array([np.ravel(getattr(m, name)) for m in fit.estimators_]) for name in ("coef_", "intercept_"))
@@ -71,12 +72,13 @@ def test_predicted_from_rows_is_what_training_gives():
 
 
 def test_advice_is_that_of_the_remedies_for_many_classes(advice):
-    """The row of class weights is what rbal.strategies gives for the same classes."""
-    mixture, counts = _many_predict.classes_of(advice.data.X, advice.data.y)
+    """From the rows by public functions alone: the row of class weights is what rbal.strategies restores."""
+    X, y, _ = rows()
+    labels = np.searchsorted(np.unique(y), y)
+    mixture = rbal.Mixture.from_data(StandardScaler().fit_transform(X), labels, covariance="shrunk")
     row = advice.table.loc[("class weights", "trained")]
-    lam = 1.0 / (row["C"] * advice.data.D)
     solution = rbal.strategies.restore(
-        mixture.debiased(counts), np.array(SIZES) / advice.data.D, "class weights", lam=lam
+        mixture.debiased(SIZES), np.array(SIZES) / X.shape[1], "class weights", lam=1.0 / (row["C"] * X.shape[1])
     )
     assert row["predicted"] == pytest.approx(solution.metrics.ba(), abs=1e-9)
     assert row["lowest"] == pytest.approx(solution.metrics.recall().min(), abs=1e-9)
@@ -97,10 +99,13 @@ def test_draws_scatter_about_the_estimate_and_more_for_fewer_rows():
     widths = []
     for scale in (1, 4):
         X, y, _ = rows([scale * n for n in SIZES])
-        data = _table.from_arrays(X, y, kind=_many_table.ManyCoder)
-        mixture, counts = _many_predict.classes_of(data.X, data.y)
+        data = from_arrays(X, y, coder=_table.ManyCoder)
+        mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
         rng = np.random.default_rng(0)
-        far = [np.linalg.norm(m.means[0] - m.means[1]) for m in _many_predict.drawn(mixture, counts, 16, 0.0, rng)]
+        far = [
+            np.linalg.norm(m.means[0] - m.means[1])
+            for m in _many_prediction.drawn_mixtures(mixture, counts, 16, 0.0, rng)
+        ]
         quiet = mixture.debiased(counts).means
         assert np.mean(far) == pytest.approx(np.linalg.norm(quiet[0] - quiet[1]), abs=2.0 * np.std(far))
         widths.append(np.std(far))
@@ -116,12 +121,12 @@ def test_error_of_the_theory_widens_the_interval():
 def test_interval_is_no_matter_of_luck():
     """The factor of the theory's error is the same set for every seed, and reaches to both sides."""
     X, y, _ = rows()
-    data = _table.from_arrays(X, y, kind=_many_table.ManyCoder)
-    mixture, _ = _many_predict.classes_of(data.X, data.y)
+    data = from_arrays(X, y, coder=_table.ManyCoder)
+    mixture, _ = _many_prediction.estimate_classes(data.X, data.y)
     many = np.full(3, 1e12)  # so many rows that centres have no noise
     far = []
     for seed in (0, 1):
-        drawn = _many_predict.drawn(mixture, many, 8, 0.3, np.random.default_rng(seed))
+        drawn = _many_prediction.drawn_mixtures(mixture, many, 8, 0.3, np.random.default_rng(seed))
         far.append(sorted(np.linalg.norm(m.means[0] - m.means[1]) for m in drawn))
     np.testing.assert_allclose(far[0], far[1], rtol=1e-4)
     assert far[0][-1] / far[0][0] == pytest.approx(np.exp(2 * 0.3 * 1.534), rel=1e-3)  # 1.534: quantile 15/16
@@ -213,7 +218,7 @@ def test_labels_that_are_no_classes(y, options, says):
 
 
 def test_more_classes_than_are_solved(monkeypatch):
-    monkeypatch.setattr(_many, "MOST", 4)
+    monkeypatch.setattr(_many_judgement, "MOST", 4)
     X = np.random.default_rng(0).normal(size=(60, 3))
     with pytest.raises(ValueError, match="takes 5 values, and advice is for at most 4 classes"):
         rbal.advise(X, np.arange(60) % 5)
@@ -228,9 +233,9 @@ def test_a_column_that_tells_the_label_is_left_out():
 
 
 def test_large_tables_are_sampled_down(monkeypatch):
-    monkeypatch.setattr(_many_table, "MOST_ROWS", 150)
+    monkeypatch.setattr(_table, "MOST_MANY_ROWS", 150)
     X, y, _ = rows()
-    data = _table.from_arrays(X, y, kind=_many_table.ManyCoder)
+    data = from_arrays(X, y, coder=_table.ManyCoder)
     assert data.sizes.tolist() == list(SIZES)
     assert np.bincount(data.y).tolist() == [40, 50, 50]
     assert "140 of 460 rows" in data.notes[-1]
@@ -262,15 +267,15 @@ def test_command_tells_of_many_classes(tmp_path, capsys):
 def test_own_covariances_that_fail_give_way_to_the_mean_one(monkeypatch):
     covs = np.stack([np.eye(25), 1.2 * np.eye(25), np.diag(np.linspace(0.5, 1.5, 25))])
     mixture = rbal.Mixture.gaussian(0.3 * np.eye(3, 25), covs, np.arange(3))
-    setting = _many_predict.ManySetting((30, 80, 150), 25, "hinge", (1.0,), False)
-    solved = _many_predict.solved
+    setting = _many_prediction.ManySetting((30, 80, 150), 25, "hinge", (1.0,), False)
+    solved = _many_prediction.solved
 
     def fails(mixture, *rest):
         return solved(mixture, *rest) if mixture.level == "one covariance" else None
 
-    monkeypatch.setattr(_many_predict, "solved", fails)
-    found = _many_predict.candidates(mixture, setting, "class weights", 1.0)[0]
-    mean = _many_predict.shared(mixture, setting.sizes)
+    monkeypatch.setattr(_many_prediction, "solved", fails)
+    found = _many_prediction.candidates(mixture, setting, "class weights", 1.0)[0]
+    mean = _many_prediction.with_mean_covariance(mixture, setting.sizes)
     assert np.allclose(mean.covariance(1), np.average(covs, axis=0, weights=(30, 80, 150)))
     assert found.recall == solved(mean, setting, "class weights", 1.0, None).metrics.ba()
 
@@ -284,14 +289,14 @@ def test_labels_of_noise_have_the_recall_of_chance():
 
 
 def test_classes_in_one_place_that_do_not_converge_have_it_too(monkeypatch):
-    monkeypatch.setattr(_many_predict, "solved", lambda *rest: None)
-    setting = _many_predict.ManySetting((30, 80, 150), 25, "hinge", (1.0,), False)
+    monkeypatch.setattr(_many_prediction, "solved", lambda *rest: None)
+    setting = _many_prediction.ManySetting((30, 80, 150), 25, "hinge", (1.0,), False)
     one, apart = (rbal.Mixture.gaussian(far * np.eye(3, 25), np.eye(25), np.arange(3)) for far in (0.0, 1.0))
-    found = _many_predict.every(one, setting, tqdm(disable=True))
+    found = _many_prediction.all_candidates(one, setting, tqdm(disable=True))
     assert {c.strategy for c in found} == set(rbal.strategies.REMEDIES)
     assert [c.recall for c in found] == pytest.approx([1 / 3] * len(found))
     with pytest.raises(ValueError, match="no saddle point converged"):
-        _many_predict.every(apart, setting, tqdm(disable=True))
+        _many_prediction.all_candidates(apart, setting, tqdm(disable=True))
 
 
 # ---- the level, from a few trained machines
@@ -301,28 +306,28 @@ def test_classes_in_one_place_that_do_not_converge_have_it_too(monkeypatch):
 def test_the_level_is_weighed_by_the_errors(monkeypatch, error):
     """What is measured surely, the theory then says, at the size of the folds; a vague measurement moves nothing."""
     X, y, _ = rows()
-    data = _table.from_arrays(X, y, kind=_many_table.ManyCoder)
-    mixture, counts = _many_predict.classes_of(data.X, data.y)
-    quiet, setting = mixture.debiased(counts), _many_predict.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
+    data = from_arrays(X, y, coder=_table.ManyCoder)
+    mixture, counts = _many_prediction.estimate_classes(data.X, data.y)
+    quiet, setting = mixture.debiased(counts), _many_prediction.ManySetting(SIZES, data.D, "hinge", (0.1,), False)
     row = "class weights", "trained"
-    machine = _many_predict.candidates(quiet, setting, "class weights", 0.1)[0]
-    told = _many_level._expected(quiet, setting._replace(sizes=(32, 96, 240)), machine)
+    machine = _many_prediction.candidates(quiet, setting, "class weights", 0.1)[0]
+    told = _many_prediction.expected_recall(quiet, setting._replace(sizes=(32, 96, 240)), machine)
 
-    def measured(table, loss, machines, folds, repeats, seed):
+    def measured(X, y, loss, machines, validation):
         return dict.fromkeys(machines, told + 0.05), dict.fromkeys(machines, error), 0.8
 
-    monkeypatch.setattr("rbal.advice._many_pipeline.cross_validated", measured)
-    found = _many_level.trained(data, quiet, setting, {row: machine}, (0.5, 1e-3), 0)
+    monkeypatch.setattr("rbal.advice._many_prediction.cross_validate_many", measured)
+    found = _many_prediction.many_level(data, quiet, setting, {row: machine}, (0.5, 1e-3), 0)
     assert found.measured[row][2] == pytest.approx(told, abs=1e-9)
-    after = _many_predict.rescaled(quiet, found.u[row])
-    moved = _many_level._expected(after, setting._replace(sizes=(32, 96, 240)), machine) - told
+    after = _many_prediction.rescaled(quiet, found.u[row])
+    moved = _many_prediction.expected_recall(after, setting._replace(sizes=(32, 96, 240)), machine) - told
     # the curve is known at five places, and 0.004 is what half a row of the smallest class allows
     assert moved == pytest.approx(0.05, abs=0.01) if error < 0.1 else abs(moved) < 0.02
 
 
 def test_a_part_of_the_rows_keeps_small_classes():
     y = np.repeat([0, 1, 2], [12, 100, 4000])
-    kept = np.bincount(y[_many_level.part(y, 400, np.random.default_rng(0))])
+    kept = np.bincount(y[_check.sample_classes(y, 400, np.random.default_rng(0))])
     assert kept.tolist() == [12, 20, 389]
 
 

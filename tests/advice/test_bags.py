@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal.advice._bags import AveragedScores
+from rbal.advice._pipeline import AveragedScores
 
 FIRST = {"C": 0.05, "kernel": "linear", "moments": "pooled", "train": "none", "draws": 2}
 

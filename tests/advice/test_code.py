@@ -13,8 +13,8 @@ import pytest
 import rbal
 import rbal.advice
 from rbal import cli
-from rbal.advice import _reading, _telling, advise_file, read_table
-from rbal.advice._table import TableError
+from rbal._support.frames import TableError
+from rbal.advice import _reading, _text, advise_file, read_table
 
 CHEAP = "--C", "0.1,1", "--kernel", "linear", "--moments", "pooled", "--train", "none"
 
@@ -194,7 +194,7 @@ def test_code_of_options_that_numpy_holds():
     options = {"C": np.array([0.1, 1.0]), "level": np.float64(0.8), "positive": np.int64(0), "train": "none"}
     advice = rbal.advise(X, y, kernel="linear", **options)
     names = {"X": X, "y": y}
-    exec(_telling.code(advice), names)
+    exec(_text.code(advice), names)
     assert_same(advice, names["advice"])
     assert names["advice"].level == 0.8
 

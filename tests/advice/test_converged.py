@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import rbal
-from rbal import studies
-from rbal.advice import _check, _judgement, _level
+from rbal.advice import _check, _level
 
 
 def table(n=400, D=6, seed=0):
@@ -54,9 +52,7 @@ def test_many_classes_say_it_too(monkeypatch):
     rng = np.random.default_rng(1)
     y = np.repeat([0, 1, 2], [40, 60, 100])
     X = rng.normal(size=(200, 5)) + np.eye(3, 5)[y]
-    monkeypatch.setattr(
-        "rbal.advice._many_pipeline.converged_scores", lambda machine, X, y, new: np.full(len(new), np.nan)
-    )
+    monkeypatch.setattr("rbal.advice._check.converged_scores", lambda machine, X, y, new: np.full(len(new), np.nan))
     for options in ({"train": "little"}, {"check": True}):
         advice = rbal.advise(X, y, C=1.0, draws=2, progress=False, **options)
         assert any("did not converge, and were not used" in note for note in advice.notes)
@@ -74,28 +70,3 @@ def test_what_the_rows_get_wrong_is_not_mended_by_them():
     u, error = _level.weigh(0.3, 0.1, grid, told, np.array([0.84]), np.array([[100.0]]))
     assert u == pytest.approx(0.0, abs=0.01)
     assert error > 0.3
-
-
-def test_the_error_of_kernels_is_that_of_the_study():
-    """Root mean square of log-ratios of distances, of tables with few and with more positives."""
-    table = studies.stored("kernels")
-    table = table[
-        (table.remedy == "class weights") & table.predicted.between(0.55, 0.99) & table.trained.between(0.52, 0.99)
-    ]
-    for few, (rows, size) in zip((True, False), _judgement.OF_KERNELS.items(), strict=True):
-        part = table[(table.n_pos < 100) == few]
-        ratio = np.log(ndtri(part.trained) / ndtri(part.predicted)).groupby([part.table, part.C]).mean()
-        assert part.groupby("table").n_pos.mean().median() == pytest.approx(rows, abs=0.6)
-        assert np.sqrt(np.mean(ratio**2)) == pytest.approx(size, abs=0.006)
-
-
-def test_the_error_of_differences_between_kernel_machines_is_that_of_the_study():
-    table = studies.stored("kernels")
-    gap = (
-        (table.trained - table.predicted)
-        .groupby([table.n_pos < 100, table.table, table.C, table.remedy])
-        .mean()
-        .unstack()
-    )
-    beside = gap["as is"] - gap["class weights"]
-    assert np.sqrt(np.mean(beside**2)) == pytest.approx(_level.OF_KERNELS, abs=0.001)

@@ -14,10 +14,10 @@ from pyarrow import parquet
 
 import rbal
 from rbal import cli
+from rbal._support.frames import TableError
 from rbal._support.streams import write_page
-from rbal.advice import _features, _page, _reading, _table, advise_file, read_table
-
-TableError = _table.TableError
+from rbal.advice import _page, _reading, advise_file, read_table
+from rbal.advice.internal import FileOptions, TableOptions, from_arrays
 
 
 def table(n=300, seed=0):
@@ -42,7 +42,8 @@ def write(tmp_path):
 
 
 def read(path, **options):
-    return _reading.read(path, "y", **options)
+    file = {name: options.pop(name) for name in vars(FileOptions()) if name in options}
+    return _reading.read(path, "y", TableOptions(**options), FileOptions(**file))
 
 
 def assert_same(one, two):
@@ -201,7 +202,7 @@ def test_a_number_that_may_stand_for_missing_is_named(write, monkeypatch, column
         f"Far from the other values of the column: {word} ({count} in {column!r}). If that stands for a missing value, "
         f"leave these cells empty, or read it as missing (--na {word})."
     ]
-    assert _table.from_arrays(frame.drop(columns="y"), frame["y"]).notes == data.notes
+    assert from_arrays(frame.drop(columns="y"), frame["y"]).notes == data.notes
     told = read(write(frame), na=[word])
     assert told.imputed == {column: count}
     assert not any("Far from" in note for note in told.notes)
@@ -220,7 +221,7 @@ def test_ordinary_columns_hold_no_numbers_for_missing():
             rng.zipf(2.0, size), rng.integers(0, 2, size), rng.integers(0, 100, size),
             np.where(rng.random(size) < 0.7, 0.0, rng.normal(size=size) + 5.0), rng.standard_t(2.0, size).round(1),
         ]  # fmt: skip
-        data = _table.from_arrays(np.concatenate(columns, axis=1), np.arange(n) % 3 == 0)
+        data = from_arrays(np.concatenate(columns, axis=1), np.arange(n) % 3 == 0)
         assert data.notes == []
 
 
@@ -228,7 +229,7 @@ def test_labels_that_differ_in_case_or_blanks(write):
     note = "Labels that differ only in case or blanks are taken as classes apart: {}. Write them alike if they are one."
     frame = table().assign(y=lambda t: np.where(t["y"] == "yes", "Yes", "yes "))
     assert read(write(frame)).notes[0] in (note.format("'yes' and 'Yes'"), note.format("'Yes' and 'yes'"))
-    said = _table.from_arrays(frame.drop(columns="y"), frame["y"]).notes[0]
+    said = from_arrays(frame.drop(columns="y"), frame["y"]).notes[0]
     assert said in (note.format("'yes ' and 'Yes'"), note.format("'Yes' and 'yes '"))
     frame.loc[::4, "y"] = "no"
     said = advise_file(write(frame), "y", C=1.0, train="none", progress=False).notes[0]
@@ -295,7 +296,7 @@ def test_columns_too_small_to_be_squared(scale, standardize):
         TableError, match=r"no column varies \(0 is no larger than .*e-.*, too small to be squared; 1 is"
     ):
         rbal.advise(X * scale, y, standardize=standardize)
-    said = _table.from_arrays(X * [scale, 1.0], y, standardize=standardize).dropped[0]
+    said = from_arrays(X * [scale, 1.0], y, TableOptions(standardize=standardize)).dropped[0]
     assert "too small to be squared" in said
 
 
@@ -354,105 +355,6 @@ def test_labels_as_they_are_written(write, labels, kept):
 def test_one_number_in_two_ways_is_no_two_labels(write):
     with pytest.raises(TableError, match=r"the labels '0?1' and '0?1' are one number, written in two ways"):
         read(write(table().assign(y=lambda t: np.where(t["y"] == "yes", "01", "1"))))
-
-
-# ---- columns that are no features
-
-
-@pytest.mark.parametrize("order", ["as it is", "shuffled"])
-def test_a_saved_index_is_left_out(write, order):
-    frame = table() if order == "as it is" else table().sample(frac=1.0, random_state=0)
-    data = read(write(frame.to_csv().encode()))
-    assert_same(read(write(frame, "plain.csv")), data)
-    assert data.dropped == {"Unnamed: 0": "an index: it has no name"}
-    assert data.notes == [
-        "Column 'Unnamed: 0' is left out as an index: it has no name. If it is a feature, keep it (--keep)."
-    ]
-    kept = read(write(frame.to_csv().encode()), keep=["Unnamed: 0"])
-    assert kept.numeric[0] == "Unnamed: 0"
-    assert kept.notes == []
-
-
-@pytest.mark.parametrize("start", [0, 1])
-@pytest.mark.parametrize("step", [1, 7, -1])
-def test_a_column_that_counts(write, monkeypatch, start, step):
-    frame = table()
-    frame.insert(0, "id", start + step * np.arange(300))
-    monkeypatch.setattr(_reading, "BLOCK", 1)
-    data = read(write(frame))
-    assert list(data.dropped) == ["id"]
-    assert "'id' is left out as an index" in data.notes[0]
-    assert "id" in read(write(frame), keep=["id"]).numeric
-    frame.loc[299, "id"] = frame.loc[298, "id"]  # twice
-    assert "id" in read(write(frame)).numeric
-
-
-@pytest.mark.parametrize("step", [1, 7, -1])
-@pytest.mark.parametrize("place", [0, 3, 6])
-def test_a_column_that_counts_anywhere(write, monkeypatch, place, step):
-    """Whatever the order of the rows says about the label, which a table sorted by it shows."""
-    frame = table().sort_values("y", ignore_index=True)
-    plain = read(write(frame, "plain.csv"))
-    frame.insert(place, "id", 1000 + step * np.arange(300))
-    monkeypatch.setattr(_reading, "BLOCK", 1)
-    data = read(write(frame))
-    assert_same(plain, data)
-    assert list(data.dropped) == ["id"]
-    assert "Column 'id' is left out as an index: " in data.notes[0]
-    assert "keep it (--keep)" in data.notes[0]
-    assert "id" in read(write(frame), keep=["id"]).numeric
-
-
-@pytest.mark.parametrize("start", [0, 1, 2**60])
-def test_an_array_with_a_column_that_counts(start):
-    frame = table().sort_values("y")
-    X = np.column_stack([frame[list("abc")], np.arange(300.0)]) if start < 2 else (
-        frame[["a", "b"]].assign(id=start + np.arange(300)).to_numpy(object)
-    )  # fmt: skip
-    data = _table.from_arrays(X, frame["y"])
-    assert data.dropped == {X.shape[1] - 1: "an index: it counts the rows"}
-    gaps = X.astype(object)
-    gaps[5, -1] = None
-    assert "index" not in str(_table.from_arrays(gaps, frame["y"]).dropped)
-
-
-def test_an_index_of_a_frame():
-    frame = table().reset_index()
-    y = frame.pop("y")
-    data = _table.from_arrays(frame, y)
-    assert data.dropped == {"index": "an index: it counts the rows"}
-    assert "index" in _table.from_arrays(frame, y, keep=["index"]).numeric
-    with pytest.raises(TableError, match="there is no column 'id' to keep"):
-        _table.from_arrays(frame, y, keep=["id"])
-
-
-@pytest.mark.parametrize("how", ["text", "number", "reversed", "levels", "with gaps"])
-def test_a_feature_that_is_the_label(write, how):
-    frame = table()
-    positive = frame["y"] == "yes"
-    leak = {
-        "text": frame["y"], "number": positive.astype(int), "reversed": 7.5 - 3.0 * positive,
-        "levels": np.where(positive, np.where(frame["e"] > 20, "p", "q"), "n"), "with gaps": positive.astype(float),
-    }[how]  # fmt: skip
-    leaking = frame.assign(leak=leak)
-    if how == "with gaps":
-        leaking.loc[:20, "leak"] = np.nan
-    data = read(write(leaking))
-    assert_same(read(write(frame, "plain.csv")), data)
-    assert data.dropped == {"leak": "a leak: it tells the label of every row"}
-    assert data.notes[0].startswith("LEAK. Column 'leak' tells the label of every row")
-    with pytest.raises(TableError, match="column 'leak' tells the label of every row"):
-        read(write(leaking), keep=["leak"])
-    with pytest.raises(TableError, match="'leak' is a leak: it tells the label of every row"):
-        read(write(leaking[["leak", "y"]]))
-
-
-def test_columns_that_tell_the_label_together():
-    rng = np.random.default_rng(0)
-    y = rng.random(200) < 0.3
-    a = rng.normal(size=200)
-    assert _table.from_arrays(np.stack([a, 5.0 * y - a], axis=1), y).notes[0].startswith("LEAK? Some columns together")
-    assert _table.from_arrays(np.stack([a, 5.0 * y - a**2], axis=1), y).notes == []
 
 
 # ---- files
@@ -570,7 +472,7 @@ def test_numbers_as_text_in_a_frame_are_said_to_be():
     frame = table()
     y = frame.pop("y")
     frame["e"] = [str(value) if k else "?" for k, value in enumerate(frame["e"])]
-    data = _table.from_arrays(frame, y)
+    data = from_arrays(frame, y)
     assert data.notes == [
         "Column 'e' holds numbers as text (and '?'), and is not taken as numbers: convert it, for example with "
         "pandas.to_numeric(column, errors='coerce')."
@@ -690,15 +592,6 @@ def test_names_are_printed_with_escapes(write, tmp_path, option):
     code, out, err = command(path, "--label", "\u202ey")
     assert code == cli.BAD_INPUT
     assert all(c.isprintable() or c == "\n" for c in err)
-
-
-def test_an_index_is_watched_block_by_block():
-    seen = _features.Counting()
-    for part in ([1, 2, 3], [4, 5]):
-        seen.add(pd.Series(part))
-    assert seen.why == "an index: it counts the rows"
-    seen.add(pd.Series([5]))
-    assert seen.why is None
 
 
 def test_integers_beyond_64_bits_among_empty_cells(tmp_path):

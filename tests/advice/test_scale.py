@@ -15,7 +15,7 @@ from scipy.stats import binom
 from sklearn.svm import SVC
 
 import rbal
-from rbal.learners._interior import fit_svm
+from rbal.learners.internal import fit_svm
 
 TABLES = int(os.environ.get("RBAL_SCALE_TABLES", "0"))
 # kernel, classes, rows, columns, and tables in CI

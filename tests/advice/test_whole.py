@@ -13,12 +13,11 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from sklearn.svm import SVC
 
 import rbal
-from rbal.advice import _choice, _machines, _outlook, _report, _telling
-from rbal.advice._choice import WORTH, grid
-from rbal.advice._pipeline import learner
-from rbal.advice._remedies import Choice, Setting, designs, evaluate, solve_row
-from rbal.advice._widths import free_share
-from rbal.moments._estimate import Fitter
+from rbal.advice import _pipeline, _prediction, _report, _selection, _table
+from rbal.advice.internal import Setting, evaluate, from_arrays, rate_sentence, text, whole_text
+from rbal.losses import LOSSES
+from rbal.moments.internal import Fitter
+from rbal.strategies.internal import free_share
 
 QUICK = {"draws": 8, "kernel": "linear", "moments": "pooled", "train": "none"}
 FIXED = {**QUICK, "C": 1.0}
@@ -59,7 +58,7 @@ def test_what_is_fixed_is_told_as_before():
     assert "C" not in advice.table
     assert advice.candidates is None
     assert (advice.C, advice.kernel, advice.gamma) == (1.0, "linear", None)
-    assert _report.text(advice).startswith("660 rows, 30 columns used")
+    assert text(advice).startswith("660 rows, 30 columns used")
     found = json.loads(advice.to_json())
     assert found.pop("version") == 1
     assert set(found) == {
@@ -75,7 +74,7 @@ def test_what_is_fixed_is_told_as_before():
 def test_candidates_are_those_of_strategies():
     """Another route to the prediction of every remedy at some C."""
     setting = Setting(40, 200, 40, 1.0, "hinge", "ba", (1.0, 1.0))
-    _, found = _choice.choose(moments(), setting, (0.01, 1.0))
+    _, found = _selection.choose(moments(), setting, (0.01, 1.0))
     for C, part in found.groupby("C"):
         theirs = rbal.strategies.compare(moments(), 1.0, 5.0, model="svm", lam=1.0 / (C * 40))["ba"]
         mine = part.set_index(["strategy", "threshold"])["predicted"]
@@ -93,7 +92,7 @@ def test_the_best_C_of_each_remedy_is_taken(metric):
         best = (sign * part["predicted"])[part["trainable"]].max()
         taken = sign * advice.table.loc[row, "predicted"]
         lost = best - taken
-        assert lost <= WORTH * unit + 1e-9
+        assert lost <= _selection.C_TOLERANCE * unit + 1e-9
         told = part[part["C"] == advice.table.loc[row, "C"]]["predicted"].item()
         assert told == pytest.approx(advice.table.loc[row, "predicted"], abs=1e-7)
     assert advice.setting.C == advice.C == advice.table.loc[advice.best, "C"]
@@ -107,11 +106,11 @@ def test_a_tie_goes_to_one_and_then_to_what_is_nearest_to_it(monkeypatch):
         return {c: {row: {"mixing": np.nan, "predicted": heights[c], "height": heights[c], "trainable": True}}
                 for c in C}  # fmt: skip
 
-    monkeypatch.setattr(_choice, "_rows_at", at)
+    monkeypatch.setattr(_selection, "_rows_at", at)
     setting = Setting(40, 200, 40, 1.0, "hinge", "ba", (1.0, 1.0))
 
     def chosen(*grid):
-        return _choice.choose(None, setting, grid)[0].chosen[0][1].C
+        return _selection.choose(None, setting, grid)[0].chosen[0][1].C
 
     assert chosen(*heights) == 1.0
     assert chosen(0.01, 0.1, 0.5, 5.0, 100.0) == 5.0
@@ -125,7 +124,7 @@ def test_a_tie_goes_to_one_and_then_to_what_is_nearest_to_it(monkeypatch):
 def test_a_machine_that_no_optimiser_finds_is_not_chosen():
     """With weights that all but vanish the theory has a useful direction, and the machine a score of noise."""
     setting = Setting(20, 2000, 40, 1.0, "hinge", "ba", (1.0, 1.0))
-    settled, found = _choice.choose(moments(), setting, (1e-7, 1.0))
+    settled, found = _selection.choose(moments(), setting, (1e-7, 1.0))
     assert dict(settled.chosen)["class weights", "trained"].C == 1.0
     assert found["C"].min() == 1e-7
 
@@ -139,7 +138,7 @@ def test_free_samples_are_those_that_a_machine_leaves_free():
     rng, y, found = np.random.default_rng(8), np.arange(sum(sizes)) < sizes[0], []
     for _ in range(12):
         X = rng.normal(size=(len(y), D)) + 2.0 / np.sqrt(D) * y[:, None]
-        clf = learner("hinge", C, "balanced").fit(X, y)
+        clf = LOSSES["hinge"].estimator(C, class_weight="balanced").fit(X, y)
         bound = np.abs(clf.dual_coef_.ravel()) > C * np.where(y[clf.support_], 2.5, 0.625) * (1.0 - 1e-6)
         held = y[clf.support_[bound]]
         found.append([1.0 - np.sum(held) / sizes[0], 1.0 - np.sum(~held) / sizes[1]])
@@ -151,24 +150,24 @@ def test_free_samples_are_those_that_a_machine_leaves_free():
 def test_a_bias_that_nothing_holds_is_not_chosen():
     """With balanced weights and all samples within the margin, the theory has a bias, and the machine has not."""
     setting = Setting(40, 400, 40, 1.0, "hinge", "ba", (1.0, 1.0))
-    chosen = dict(_choice.choose(moments(), setting, (1e-4, 1.0))[0].chosen)
+    chosen = dict(_selection.choose(moments(), setting, (1e-4, 1.0))[0].chosen)
     small = setting._replace(C=1e-4)
-    at, j = evaluate(moments(), small), designs(small).place["class weights"]
-    assert at.spread[j] > _choice.FAINT
+    at, j = evaluate(moments(), small), _prediction.designs(small).place["class weights"]
+    assert at.spread[j] > _selection.SMALLEST_SPREAD
     assert at.free[j] < 1e-6
     assert at.value[0, j] > evaluate(moments(), setting).value[0, j] + 0.02  # it would be the best
     assert chosen["class weights", "trained"].C == 1.0
     assert chosen["class weights", "moved"].C == 1e-4
     X, y = gaussian(40, 400, 40, 2.0 / np.sqrt(40))
     X[3] += 3.0  # the bias is that of the extreme samples
-    assert learner("hinge", 1e-4, "balanced").fit(X, y).predict(X).mean() < 0.02
-    logistic = dict(_choice.choose(moments(), setting._replace(loss="logistic"), (1e-4, 1.0))[0].chosen)
+    assert LOSSES["hinge"].estimator(1e-4, class_weight="balanced").fit(X, y).predict(X).mean() < 0.02
+    logistic = dict(_selection.choose(moments(), setting._replace(loss="logistic"), (1e-4, 1.0))[0].chosen)
     assert logistic["class weights", "trained"].C == 1e-4  # a smooth loss always has one
 
 
 def test_the_grid_is_round_and_refined():
-    assert grid("linear")[:4] == [1e-4, 2e-4, 5e-4, 1e-3]
-    assert grid("linear")[-1] == 100.0
+    assert _selection.grid("linear")[:4] == [1e-4, 2e-4, 5e-4, 1e-3]
+    assert _selection.grid("linear")[-1] == 100.0
     advice = rbal.advise(*gaussian(40, 400, 60, 0.3), C="best", **QUICK)
     steps = {f"{c:e}".split("e")[0].rstrip("0").rstrip(".") for c in advice.candidates["C"]}
     assert {"1", "2", "5"} < steps <= {"1", "1.5", "2", "3", "4", "5", "7"}
@@ -178,7 +177,7 @@ def test_the_gain_is_that_of_trained_classifiers():
     """The predicted gain of the chosen C over C = 1, on the classes themselves, and in new training sets."""
     D, sizes = 60, (30, 300)
     classes = moments(D, 2.2)
-    setting, found = _choice.choose(classes, Setting(*sizes, D, 1.0, "hinge", "ba", (1.0, 1.0)), "best")
+    setting, found = _selection.choose(classes, Setting(*sizes, D, 1.0, "hinge", "ba", (1.0, 1.0)), "best")
     row = ("class weights", "trained")
     best = dict(setting.chosen)[row].C
     mine = found[(found["strategy"] == row[0]) & (found["threshold"] == row[1])].set_index("C")["predicted"]
@@ -189,7 +188,7 @@ def test_the_gain_is_that_of_trained_classifiers():
         X = rng.normal(size=(len(y), D)) + 2.2 / np.sqrt(D) * y[:, None]
         ba = []
         for C in (best, 1.0):
-            clf = learner("hinge", C, "balanced").fit(X, y)
+            clf = LOSSES["hinge"].estimator(C, class_weight="balanced").fit(X, y)
             w, shift = clf.coef_.ravel(), clf.coef_.sum() * 2.2 / np.sqrt(D)
             ba.append(rbal.Metrics(w @ w, shift, -(clf.intercept_[0] + 0.5 * shift)).ba())
         gains.append(ba[0] - ba[1])
@@ -247,11 +246,12 @@ def test_classes_that_a_plane_separates_do_not():
 def test_a_linear_kernel_is_the_linear_machine():
     """The route by a Gram matrix, with the linear kernel in the place of the RBF."""
     X, y = gaussian(40, 80, 60)
-    data = rbal.advice._table.from_arrays(X, y)
-    rows, member = _machines.coded_rows(data, 10**6, 0)
+    data = from_arrays(X, y)
+    rows, member = _table.sample_rows(data, 10**6, 200, np.random.default_rng(0))
+    rows = _table.coded(rows, data.kinds)
     kernel = rbal.Moments.from_kernel(rows @ rows.T, member, positive=True)
     setting = Setting(40, 80, data.D, 0.1, "hinge", "ba", (1.0, 1.0))
-    linear = evaluate(_machines.linear(data).fitter.fit(), setting)
+    linear = evaluate(_selection.linear_machine(data).fitter.fit(), setting)
     other = evaluate(Fitter(kernel.sample).fit(), setting._replace(D=kernel.L))
     np.testing.assert_allclose(linear.value, other.value, atol=1e-6)
 
@@ -260,7 +260,7 @@ def test_a_linear_kernel_is_the_linear_machine():
 def test_some_rows_tell_of_all(monkeypatch):
     """An RBF machine that was trained on 2,400 rows, predicted from 600 of them."""
     X, y = rings(3800, seed=3)
-    monkeypatch.setattr(_machines, "MOST_ROWS", 600)
+    monkeypatch.setattr(_selection, "MOST_ROWS", 600)
     advice = rbal.advise(X, y, **{**FIXED, "kernel": "rbf"})
     assert any(re.search(rf"on 6\d\d of {len(y):,} rows", note) for note in advice.notes)
     fresh, truth = rings(8000, seed=4)
@@ -283,7 +283,7 @@ def test_pipeline_has_the_C_that_is_told(loss):
         last = (made.estimator if row[1] == "moved" else made).steps[-1][1]
         assert last.C == advice.C == advice.table.loc[row, "C"]
         assert last.class_weight == ("balanced" if row[0] == "class weights" else None)
-        assert f"C = {advice.C:g}" in _telling.verdict(advice)[0]
+        assert f"C = {advice.C:g}" in advice.explain()
 
 
 def test_the_check_trains_each_remedy_with_its_C():
@@ -295,7 +295,7 @@ def test_the_check_trains_each_remedy_with_its_C():
         plain = [row for row in part.index if row[0] != "best mix"]
         np.testing.assert_allclose(part.loc[plain, "measured"], fixed.loc[plain, "measured"], atol=1e-9)
         np.testing.assert_allclose(part.loc[plain, "expected"], fixed.loc[plain, "expected"], atol=1e-7)
-    assert "cross-validation" in _telling.text(advice)
+    assert "cross-validation" in whole_text(advice)
 
 
 # ---- more data
@@ -334,13 +334,15 @@ def test_twice_the_positives_help_where_they_are_few():
     """What is predicted for more rows is what training on more rows gives, on the classes of the theory."""
     D, classes = 60, moments(60, 2.2)
     setting = Setting(np.array([30.0, 60.0]), np.array([300.0, 300.0]), D, 1.0, "hinge", "ba", (1.0, 1.0))
-    told = np.diff(solve_row(classes, setting, "class weights", Choice(0.05, np.nan)).metrics.ba())[0]
+    told = np.diff(
+        _prediction.prediction_of(classes, setting, "class weights", _prediction.Choice(0.05, np.nan)).metrics.ba()
+    )[0]
     rng, found = np.random.default_rng(2), []
     for n in (30, 60):
         y, row = np.arange(n + 300) < n, []
         for _ in range(20):
             X = rng.normal(size=(len(y), D)) + 2.2 / np.sqrt(D) * y[:, None]
-            clf = learner("hinge", 0.05, "balanced").fit(X, y)
+            clf = LOSSES["hinge"].estimator(0.05, class_weight="balanced").fit(X, y)
             w, shift = clf.coef_.ravel(), clf.coef_.sum() * 2.2 / np.sqrt(D)
             row.append(rbal.Metrics(w @ w, shift, -(clf.intercept_[0] + 0.5 * shift)).ba())
         found.append(row)
@@ -359,13 +361,13 @@ def test_twice_the_columns_are_those_of_a_wider_table():
         [],
     )  # the classes themselves, not the noise of one table
     sizes = np.array([[60.0, 60.0], [240.0, 240.0], [1.0, 2.0]])
-    told = _outlook._values(advice, advice.moments, sizes)[0]
+    told = _report._values(advice, advice.moments, sizes)[0]
     rng, found = np.random.default_rng(3), []
     for columns in (D, 2 * D):
         y, shift = np.arange(sum(n)) < n[0], distance / np.sqrt(D)
         for _ in range(20):
             X = rng.normal(size=(len(y), columns)) + shift * y[:, None]
-            clf = learner("hinge", 0.05, "balanced").fit(X, y)
+            clf = LOSSES["hinge"].estimator(0.05, class_weight="balanced").fit(X, y)
             w, apart = clf.coef_.ravel(), clf.coef_.sum() * shift
             found.append(rbal.Metrics(w @ w, apart, -(clf.intercept_[0] + 0.5 * apart)).ba())
     found = np.reshape(found, (2, 20))
@@ -379,8 +381,8 @@ def test_columns_of_a_curved_kernel_are_not_counted():
 
 
 def test_amounts_are_round():
-    assert _outlook.amounts(40) == [10, 20, 50, 100, 200]
-    assert _outlook.amounts(5) == [1, 2, 5, 10, 20, 50]
+    assert _report.amounts(40) == [10, 20, 50, 100, 200]
+    assert _report.amounts(5) == [1, 2, 5, 10, 20, 50]
 
 
 # ---- thresholds and probabilities
@@ -390,7 +392,10 @@ def test_threshold_and_probabilities_are_those_of_the_theory():
     X, y = gaussian(80, 400, 30, 0.4)
     advice = rbal.advise(X, y, C=0.1, **QUICK)
     advice.best = ("as is", "moved")
-    m, share = solve_row(advice.moments, advice.setting, "as is", Choice(0.1, np.nan)).metrics, 80 / 480
+    m, share = (
+        _prediction.prediction_of(advice.moments, advice.setting, "as is", _prediction.Choice(0.1, np.nan)).metrics,
+        80 / 480,
+    )
     assert advice.threshold.threshold == pytest.approx(-m.b)
     assert advice.threshold.recall == pytest.approx(advice.table.loc[advice.best, "tpr"])
     assert advice.threshold.threshold_se > 0.0
@@ -398,7 +403,7 @@ def test_threshold_and_probabilities_are_those_of_the_theory():
     wanted = advice.threshold_for(precision=0.6)
     assert m.ppv(share, wanted.threshold) == pytest.approx(0.6)
     assert m.tpr(advice.threshold_for(recall=0.9).threshold) == pytest.approx(0.9)
-    assert f"threshold {wanted.threshold:.3g} ± " in _telling.of_rates(advice, precision=0.6)
+    assert f"threshold {wanted.threshold:.3g} ± " in rate_sentence(advice, precision=0.6)
     advice.best = ("as is", "trained")
     assert advice.threshold[0] == 0.0
     f1 = rbal.advise(X, y, "f1", C=0.1, **QUICK)
@@ -487,7 +492,7 @@ def test_kernels_are_open_by_default_to_the_hinge_alone(monkeypatch):
     assert rbal.advise(X, y, C=1.0, draws=2).kernel == "rbf"
     assert rbal.advise(X, y, C=1.0, draws=2, loss="logistic").kernel == "linear"
     # and not where its training would take hours
-    monkeypatch.setattr(_machines, "MOST_TRAINED", 100)
+    monkeypatch.setattr(_selection, "MOST_TRAINED", 100)
     large = rbal.advise(X, y, C=1.0, draws=2)
     assert large.kernel == "linear"
     assert any("more than 100 rows an RBF kernel is slow to train" in note for note in large.notes)
@@ -505,13 +510,13 @@ def whole():
 
 def test_two_lines_say_it(whole):
     *_, advice = whole
-    lines = _report.text(advice).split("\n")
+    lines = text(advice).split("\n")
     row = advice.table.loc[advice.best]
     assert lines[0].startswith(f"Train a linear SVM, C = {advice.C:g}. Use balanced class weights")
     assert lines[1].startswith(f"Expect balanced accuracy {row['predicted']:.3f} (90% interval {row['low']:.3f} to ")
     assert lines[1].endswith(f"doing nothing gives {advice.nothing:.3f}.")
     assert lines[2] == ""
-    assert re.search(r"\d+ more positives: 0\.\d{3} → 0\.\d{3}", _report.text(advice))
+    assert re.search(r"\d+ more positives: 0\.\d{3} → 0\.\d{3}", text(advice))
 
 
 def test_doing_nothing_is_C_one(whole):
@@ -521,7 +526,7 @@ def test_doing_nothing_is_C_one(whole):
 
 def test_code_on_the_terminal_runs(whole):
     X, y, advice = whole
-    said = _telling.text(advice)
+    said = whole_text(advice)
     code = "\n".join(line[2:] for line in said.split("\n") if re.match(r"  (import|#|advice|model)", line))
     assert code.count("\n") == 3
     names = {"X": X, "y": y}
@@ -564,9 +569,12 @@ def test_json_of_the_whole(whole):
 
 
 def test_designs_of_choices_are_beside_the_others():
-    choices = ((("best mix", "moved"), Choice(0.1, 0.25)), (("as is", "trained"), Choice(2.0, np.nan)))
+    choices = (
+        (("best mix", "moved"), _prediction.Choice(0.1, 0.25)),
+        (("as is", "trained"), _prediction.Choice(2.0, np.nan)),
+    )
     plain = Setting(20, 100, 30, 1.0, "hinge", "ba", (1.0, 1.0))
-    d, without = designs(plain._replace(chosen=choices)), designs(plain)
+    d, without = _prediction.designs(plain._replace(chosen=choices)), _prediction.designs(plain)
     n = len(without.n_pos)
     assert d.chosen == {("best mix", "moved"): n, ("as is", "trained"): n + 1}
     np.testing.assert_array_equal(d.n_neg[:n], without.n_neg)
@@ -576,5 +584,5 @@ def test_designs_of_choices_are_beside_the_others():
 
 
 def test_svc_is_imported_for_kernels_alone():
-    assert isinstance(learner("hinge", 2.0, None, "rbf", 0.1), SVC)
-    assert learner("hinge", 2.0).kernel == "linear"
+    assert isinstance(_pipeline.learner("hinge", 2.0, None, "rbf", 0.1), SVC)
+    assert _pipeline.learner("hinge", 2.0).kernel == "linear"

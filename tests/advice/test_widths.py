@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 import rbal
-from rbal.advice._cuts import best_threshold, score
-from rbal.advice._pipeline import learner
-from rbal.advice._remedies import Setting, designs, evaluate, solve_all
-from rbal.advice._widths import LIMITS, Wide, solve_wide, widths_along
-from rbal.moments._estimate import Fitter, Sample, from_covariances
-from rbal.saddle._solve import sweep_widths
+from rbal.advice import _prediction
+from rbal.advice.internal import Setting, evaluate
+from rbal.losses import LOSSES
+from rbal.moments.internal import Fitter, Sample, from_covariances
+from rbal.saddle.internal import sweep_widths
 
 
 def classes(n_pos=60, n_neg=240, D=40, wide=1.5, shift=0.3, seed=0):
@@ -31,7 +30,7 @@ def sample_of(X, y, sizes=None):
 
 def known(X, y):
     sample = sample_of(X, y)
-    return Wide(Fitter(sample).fit(), sample)
+    return _prediction.Wide(Fitter(sample).fit(), sample)
 
 
 def setting(X, y, C=0.1, metric="ba"):
@@ -86,11 +85,11 @@ def test_weights_are_those_of_trained_machines():
     )  # fmt: skip
     # the classes themselves, so that there is no noise in the shift
     exact = Sample(10**12, 10**12, D, variances, shift, half, variances, 0.0)
-    told = widths_along(exact, sol.k_hat, sol.x_hat, sol.q_hat, sol.r_hat)[0]
+    told = _prediction.widths_along(exact, sol.k_hat, sol.x_hat, sol.q_hat, sol.r_hat)[0]
     rng, y, found = np.random.default_rng(6), np.arange(sum(sizes)) < sizes[0], []
     for _ in range(20):
         X = rng.normal(size=(len(y), D)) * np.sqrt(variances) + shift * y[:, None]
-        w = learner("hinge", C, "balanced").fit(X, y).coef_.ravel() ** 2
+        w = LOSSES["hinge"].estimator(C, class_weight="balanced").fit(X, y).coef_.ravel() ** 2
         found.append([w @ half, w @ variances])
     found = np.array(found)
     ratio, error = found[:, 0].mean() / found[:, 1].mean(), np.std(found[:, 0] / found[:, 1]) / np.sqrt(20)
@@ -101,11 +100,14 @@ def test_weights_are_those_of_trained_machines():
 def test_widths_share_the_variance():
     X, y = classes()
     sample = sample_of(X, y)
-    pos, neg = widths_along(sample, 0.1, 0.3, 0.5, 0.2)
+    pos, neg = _prediction.widths_along(sample, 0.1, 0.3, 0.5, 0.2)
     assert (59 * pos + 239 * neg) / 298 == pytest.approx(1.0)
     assert pos == pytest.approx(1.5**2 / ((59 * 1.5**2 + 239) / 298), rel=0.15)
-    assert widths_along(sample, 0.1, 0.3, 0.0, 0.0).tolist() == [1.0, 1.0]
-    assert np.all(widths_along(sample._replace(spread_pos=1e9 * sample.spread_pos), 0.1, 0.3, 0.5, 0.2) <= LIMITS[1])
+    assert _prediction.widths_along(sample, 0.1, 0.3, 0.0, 0.0).tolist() == [1.0, 1.0]
+    assert np.all(
+        _prediction.widths_along(sample._replace(spread_pos=1e9 * sample.spread_pos), 0.1, 0.3, 0.5, 0.2)
+        <= _prediction.WIDTH_LIMITS[1]
+    )
 
 
 @pytest.mark.parametrize("row", ["as is", "class weights"])
@@ -116,12 +118,12 @@ def test_predictions_are_what_trained_classifiers_score(row):
     scale = np.linspace(0.5, 1.5, D)
     s = Setting(*sizes, D, C, "hinge", "ba", (1.0, 1.0))
     sample, pooled = sample_of(X, y, (6000, 60_000)), Fitter(sample_of(X, y)).fit()
-    place = designs(s).place[row]
-    told = evaluate(Wide(pooled, sample), s).value[0, place]
+    place = _prediction.designs(s).place[row]
+    told = evaluate(_prediction.Wide(pooled, sample), s).value[0, place]
     rng, found, small = np.random.default_rng(4), [], np.arange(sum(sizes)) < sizes[0]
     for _ in range(16):
         Z = rng.normal(size=(len(small), D)) * np.where(small, wide, 1.0)[:, None] * scale + 0.3 * small[:, None]
-        clf = learner("hinge", C, "balanced" if row == "class weights" else None).fit(Z, small)
+        clf = LOSSES["hinge"].estimator(C, class_weight="balanced" if row == "class weights" else None).fit(Z, small)
         w, b = clf.coef_.ravel(), clf.intercept_[0]
         spread = np.sqrt(w**2 @ scale**2)
         m = rbal.metrics.MixtureMetrics(
@@ -138,17 +140,21 @@ def test_predictions_are_what_trained_classifiers_score(row):
 def test_the_moved_threshold_is_the_best_one(metric):
     X, y = classes()
     s = setting(X, y, metric=metric)
-    m = solve_all(known(X, y), s).metrics
-    cut = best_threshold(m, s)
+    m = _prediction.solve_all(known(X, y), s).metrics
+    cut = _prediction.best_threshold(m, s)
     for j in (0, 1, -1):
         one = rbal.metrics.MixtureMetrics(m.mean[j], m.q[j], m.signs, m.shares)
-        assert score(one, s, cut[j]) == pytest.approx(score(one, s, np.linspace(-8, 8, 20_001)).max(), abs=1e-5)
+        assert _prediction.score(one, s, cut[j]) == pytest.approx(
+            _prediction.score(one, s, np.linspace(-8, 8, 20_001)).max(), abs=1e-5
+        )
 
 
 def test_a_collapsed_machine_stays_one():
     X, y = classes(30, 3000, 12, shift=0.05)
     s = setting(X, y, C=1.0)
-    found = solve_wide(known(X, y), 30 / 12, 3000 / 12, weight_pos=1.0, weight_neg=1.0, lam=1 / 12, loss="hinge")
+    found = _prediction.solve_wide(
+        known(X, y), 30 / 12, 3000 / 12, weight_pos=1.0, weight_neg=1.0, lam=1 / 12, loss="hinge"
+    )
     assert found.phase == "COLLAPSED"
     assert found.metrics.ba() == 0.5
     assert evaluate(known(X, y), s).collapsed[0]

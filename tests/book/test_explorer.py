@@ -16,8 +16,10 @@ from pages import HTML, PHONE, ROOT, SETTLE, WIDE, serve
 from scipy.special import log_ndtr
 
 import rbal
-from rbal import plotting, strategies
-from rbal.datasets import images, lattice, synthetic
+from rbal import strategies
+from rbal.datasets import synthetic
+from rbal_book import plotting
+from rbal_book.datasets import images, lattice
 
 EXPLORER = ROOT / "book" / "_static" / "explorer"
 SHIPPED = json.loads((EXPLORER / "data" / "moments.json").read_text(encoding="utf-8"))

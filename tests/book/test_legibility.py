@@ -38,7 +38,7 @@ def text_too_small(figures):
     for figure in figures:
         name = figure["file"].rsplit("/", 1)[-1][-40:]
         if not figure["ours"]:
-            found.append(f"{name}: not drawn by rbal.plotting, so that its text cannot be measured")
+            found.append(f"{name}: not drawn by rbal_book.plotting, so that its text cannot be measured")
             continue
         width, size = smallest(figure["file"])
         if size is not None and size * figure["width"] / width < SMALLEST:

@@ -19,7 +19,7 @@ import pytest
 
 from rbal._support import files
 from rbal._support.files import DataError, atomic, locked
-from rbal.datasets import _fetch
+from rbal_book.datasets import _fetch
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -19,11 +19,11 @@ from skimage.filters import threshold_sauvola
 from test_fetch import deb, entry, full_disk, listing, tar  # noqa: F401 (a fixture)
 
 import rbal
-from rbal.datasets import _celeba, _fetch, _sources, images
-from rbal.datasets.images import DataError
+from rbal_book.datasets import _celeba, _fetch, _sources, images
+from rbal_book.datasets.images import DataError
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "rbal" / "datasets" / "_data"
+DATA = ROOT / "rbal_book" / "datasets" / "_data"
 
 # How often each digit occurs, as published.
 TRAIN_DIGITS = (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpydoc.docscrape import FunctionDoc
 
-from rbal.datasets import _dimers, _fold, _proteins, _walks, lattice
+from rbal_book.datasets import _dimers, _fold, _proteins, _walks, lattice
 
 ROOT = Path(__file__).parents[2]
 
@@ -757,7 +757,7 @@ SETS = [("A+C", "bounded"), ("A+C", "mildly bounded"), ("A+C", "unbounded"), ("B
 
 @pytest.mark.parametrize("name", sorted(_proteins.SHA256))
 def test_shipped_files_have_their_checksum(name):
-    content = (ROOT / "rbal" / "datasets" / "_data" / name).read_bytes()
+    content = (ROOT / "rbal_book" / "datasets" / "_data" / name).read_bytes()
     assert hashlib.sha256(content).hexdigest() == _proteins.SHA256[name]
     assert len(content) <= 2e6
 
@@ -821,7 +821,7 @@ def test_damaged_files_are_refused(monkeypatch, tmp_path, load, damage):
     folder = tmp_path / "_data"
     folder.mkdir()
     for name in _proteins.SHA256:
-        (folder / name).write_bytes(damage((ROOT / "rbal" / "datasets" / "_data" / name).read_bytes()))
+        (folder / name).write_bytes(damage((ROOT / "rbal_book" / "datasets" / "_data" / name).read_bytes()))
     monkeypatch.setattr(_proteins, "files", lambda package: tmp_path)
     with pytest.raises(OSError, match=r"is damaged .*install rbal again"):
         load()

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="rbal.deep needs PyTorch: pip install rbal[deep]")
+torch = pytest.importorskip("torch", reason="rbal_book.deep needs PyTorch: pip install rbal[deep]")
 
-from rbal import deep  # noqa: E402
-from rbal.datasets import _fetch  # noqa: E402
-from rbal.datasets.images import DataError  # noqa: E402
-from rbal.deep import _features, _networks, _training, _weights  # noqa: E402
+from rbal_book import deep  # noqa: E402
+from rbal_book.datasets import _fetch  # noqa: E402
+from rbal_book.datasets.images import DataError  # noqa: E402
+from rbal_book.deep import _features, _networks, _training, _weights  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {"blocks": (1, 2), "width": 4, "n_classes": 5}
@@ -424,7 +424,7 @@ RELATED = {  # classes of CIFAR-10, and outputs of ImageNet that show the same k
 
 @pytest.mark.slow
 def test_small_photographs_enlarged(imagenet):
-    from rbal.datasets import _sources
+    from rbal_book.datasets import _sources
 
     raw = fetched(lambda: _sources.obtain(_sources.CIFAR10))
     network, names = imagenet

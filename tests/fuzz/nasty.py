@@ -22,7 +22,7 @@ from known import KNOWN
 from objects import GLOBALS, Objects
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = f"{ROOT}/rbal/"
+PACKAGES = f"{ROOT}/rbal/", f"{ROOT}/rbal_book/"
 CPU_SECONDS, WALL_SECONDS = 20.0, 90.0  # a call that takes longer hangs
 MEMORY = 4 * 2**30  # a call that wants more than this, beside what is in use, gets a MemoryError
 
@@ -228,14 +228,14 @@ def bounded():
 def innermost(error):
     """Innermost frame of the library in a traceback, as file:function, and whether it raised on purpose there."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if f.filename.startswith(PACKAGE)]
+    ours = [f for f in frames if f.filename.startswith(PACKAGES)]
     if not ours:
         return "outside", False
     last = frames[-1]
-    meant = last.filename.startswith(PACKAGE) and linecache.getline(last.filename, last.lineno).strip().startswith(
+    meant = last.filename.startswith(PACKAGES) and linecache.getline(last.filename, last.lineno).strip().startswith(
         "raise"
     )
-    return f"{ours[-1].filename.removeprefix(PACKAGE)}:{ours[-1].name}", meant
+    return f"{ours[-1].filename.removeprefix(PACKAGES[0]).removeprefix(f'{ROOT}/')}:{ours[-1].name}", meant
 
 
 def names_of(call):
@@ -246,7 +246,7 @@ def names_of(call):
 def _after_ours(error):
     """File that the innermost frame of the library called, or the empty string."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    ours = [k for k, name in enumerate(files) if name.startswith(PACKAGE)]
+    ours = [k for k, name in enumerate(files) if name.startswith(PACKAGES)]
     return files[ours[-1] + 1] if ours and ours[-1] + 1 < len(files) else ""
 
 

@@ -28,21 +28,21 @@ from rbal import (
     metrics,
     moments,
     phases,
-    plotting,
     rbm,
     saddle,
     samplers,
     strategies,
-    studies,
 )
-from rbal.datasets import lattice, synthetic
+from rbal.datasets import synthetic
+from rbal_book import plotting, studies
+from rbal_book.datasets import images, lattice
 
 GLOBALS = {
     "Decimal": Decimal, "Fraction": Fraction, "Path": Path, "np": np, "pd": pd, "pl": pl, "pa": pa, "sparse": sparse,
     "rbal": rbal, "calibration": calibration, "datasets": datasets, "experiments": experiments, "kernels": kernels,
     "learners": learners, "limits": limits, "losses": losses, "margins": margins, "metrics": metrics, "moments": moments,
     "phases": phases, "plotting": plotting, "rbm": rbm, "saddle": saddle, "samplers": samplers, "strategies": strategies,
-    "studies": studies, "lattice": lattice, "synthetic": synthetic,
+    "studies": studies, "images": images, "lattice": lattice, "synthetic": synthetic,
 }  # fmt: skip
 
 

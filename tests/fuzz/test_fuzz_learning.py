@@ -9,8 +9,8 @@ from nasty import Case, hold
 from objects import GLOBALS, Objects
 
 import rbal
-import rbal.lessons
-import rbal.studies.tables
+import rbal_book.lessons
+import rbal_book.studies.tables
 
 pytestmark = pytest.mark.fuzz
 AREA = "learning"
@@ -72,7 +72,7 @@ def quiet(function):
 GLOBALS |= {
     "svm_fit": svm_fit, "perceptron_fit": perceptron_fit, "trained_orders": trained_orders, "boltzmann": boltzmann, "saved": saved,
     "random_mix": resample(rbal.RandomMixSampler), "informed": resample(rbal.LikelihoodInformedSampler),
-    "smote": resample(rbal.RBMSMOTE), "tables": rbal.studies.tables, "check_answer": quiet(rbal.lessons.check),
+    "smote": resample(rbal.RBMSMOTE), "tables": rbal_book.studies.tables, "check_answer": quiet(rbal_book.lessons.check),
 }  # fmt: skip
 
 
@@ -186,14 +186,14 @@ CASES = [
     Case("lattice.autocorrelation", {"states": ("np.random.default_rng(0).integers(0, 3, (10, 4, 5))",), "lags": ("[0, 1]", "3")}, nan=True, examples=20),
     Case("lattice.autocorrelation_time", {"states": ("np.random.default_rng(0).integers(0, 3, (10, 4, 5))",)}, nan=True, examples=20),
     Case("lattice.settling_time", {"traces": ("np.random.default_rng(0).normal(size=(4, 100, 2))",), "batch": ("5",)}, nan=True, examples=20),
-    Case("datasets.images.sauvola_threshold", {"grey": ("np.random.default_rng(0).random((2, 12, 12))", "np.zeros((12, 12))"), "window": ("8", "3"), "k": ("0.05",)}, nan=True, examples=20),
-    Case("datasets.images.load_mnist", {"task": ("'parity'",), "test": ("'official'",), "n_test": ("10",), "random_state": ("0",)}, examples=12),
+    Case("images.sauvola_threshold", {"grey": ("np.random.default_rng(0).random((2, 12, 12))", "np.zeros((12, 12))"), "window": ("8", "3"), "k": ("0.05",)}, nan=True, examples=20),
+    Case("images.load_mnist", {"task": ("'parity'",), "test": ("'official'",), "n_test": ("10",), "random_state": ("0",)}, examples=12),
     Case("plotting.margin_color", {"kappa": ("1.0", "0.3")}),
     Case("plotting.dots", {"ax": ("AXES",), "x": ("np.arange(3)",), "trials": ("np.ones((2, 3))",)}, covers=("plotting.dots",)),
     Case("studies.holm", {"p": ("[0.01, 0.5]",)}, nan=True),
     Case("studies.clustered", {"differences": ("[0.1, 0.2, -0.1, 0.4]",), "source": ("['a', 'a', 'b', 'c']",), "level": ("0.95",)}, covers=("studies.Clustered",)),
     Case("studies.stored", {"name": ("'sampling'",), "folder": ("None",)}, errors=(ValueError, TypeError, OSError)),
-    Case("check_answer", {"name": tuple(map(repr, rbal.lessons._exercises.EXERCISES))[:2], "answer": ("0.5", "(0.1, 0.2)")}, optional=(), covers=("lessons.check",)),
+    Case("check_answer", {"name": tuple(map(repr, rbal_book.lessons._exercises.EXERCISES))[:2], "answer": ("0.5", "(0.1, 0.2)")}, optional=(), covers=("lessons.check",)),
 ]  # fmt: skip
 
 

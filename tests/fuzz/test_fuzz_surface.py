@@ -31,6 +31,7 @@ ROOMS = (
     "losses", "margins", "metrics", "moments", "phases", "plotting", "rbm", "saddle", "samplers", "strategies", "studies", "studies.tables",
     "widgets",
 )  # fmt: skip
+OF_THE_BOOK = ("datasets.images", "datasets.lattice", "lessons", "plotting", "studies", "studies.tables")
 
 DOWNLOAD, KERNEL, RECORD = (
     "reads what is downloaded",
@@ -59,7 +60,7 @@ LEFT_OUT = {
 def public():
     """Names and objects of every public callable of the rooms."""
     for room in ROOMS:
-        module = importlib.import_module(f"rbal.{room}")
+        module = importlib.import_module(f"rbal_book.{room}" if room in OF_THE_BOOK else f"rbal.{room}")
         names = getattr(module, "__all__", None) or [
             name
             for name, value in vars(module).items()

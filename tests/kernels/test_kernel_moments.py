@@ -6,12 +6,12 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal import strategies
-from rbal.datasets import images
 from rbal.kernels import bind, moments
 from rbal.learners import order_parameters
 from rbal.metrics import evaluate
 from rbal.moments import KernelMoments
 from rbal.moments._estimate import Fitter, from_covariances, from_rows
+from rbal_book.datasets import images
 
 WEIGHTS = {"as is": lambda n_pos, n_neg: (1.0, 1.0), "class weights": strategies.REMEDIES["class weights"].weights}
 

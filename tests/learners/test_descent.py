@@ -7,13 +7,10 @@ import numba
 import numpy as np
 import pytest
 
-from rbal.learners import _arcs as arcs
 from rbal.learners import _descent as descent
 from rbal.learners import _faces as faces
 from rbal.learners import _splitting as splitting
-from rbal.learners._faces import empty_face
 from rbal.learners._perceptron import Draws, Frame, Problem, merge_repeated, walk
-from rbal.learners._splitting import Splitting
 
 
 @functools.cache
@@ -31,17 +28,17 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
     rng = np.random.default_rng(seed)
     D, n = 12, 40
     X = rng.normal(size=(n, D))
-    face, m = empty_face(D), 0
+    face, m = faces.empty_face(D), 0
     on, basis, R = face
     for _ in range(60):
         if m < D and (m < 2 or rng.random() < 0.6):
             sample = int(rng.choice(np.setdiff1d(np.arange(n), on[:m])))
-            assert from_python(faces.join)(X, *face, m, sample)
+            assert from_python(faces.join)(X, face, m, sample)
             m += 1
         else:
             gone = int(rng.integers(m))
             left = np.delete(on[:m], gone)
-            from_python(faces.leave)(*face, m, gone)
+            from_python(faces.leave)(face, m, gone)
             m -= 1
             np.testing.assert_array_equal(on[:m], left)
         if m > 1:
@@ -52,10 +49,10 @@ def test_factorisation_follows_samples_that_come_and_go(seed):
 
 def test_a_sample_in_the_span_of_the_others_cannot_join():
     X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])
-    face, join = empty_face(2), from_python(faces.join)
-    assert join(X, *face, 0, 0)
-    assert join(X, *face, 1, 1)
-    assert not join(X, *face, 2, 2)
+    face, join = faces.empty_face(2), from_python(faces.join)
+    assert join(X, face, 0, 0)
+    assert join(X, face, 1, 1)
+    assert not join(X, face, 2, 2)
 
 
 def test_samples_held_at_once_are_those_that_join_one_by_one():
@@ -63,9 +60,9 @@ def test_samples_held_at_once_are_those_that_join_one_by_one():
     D, n = 9, 30
     X = rng.normal(size=(n, D))
     X[4] = 0.5 * (X[0] + X[2])  # cannot be held together with these two
-    one_by_one, at_once, m = empty_face(D), empty_face(D), 0
+    one_by_one, at_once, m = faces.empty_face(D), faces.empty_face(D), 0
     for sample in range(7):
-        m += from_python(faces.join)(X, *one_by_one, m, sample)
+        m += from_python(faces.join)(X, one_by_one, m, sample)
     assert faces.hold(X, at_once, np.arange(7)) == m == 6
     k = m - 1
     np.testing.assert_array_equal(at_once.on[:m], one_by_one.on[:m])
@@ -81,7 +78,7 @@ def held():
     n, D, m = 20, 8, 5
     y, c = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.random(n) + 0.5
     samples = faces.Samples(rng.normal(size=(n, D)), y, c * y, np.full(n, 0.3))
-    face = empty_face(D)
+    face = faces.empty_face(D)
     assert faces.hold(samples.X, face, 3 * np.arange(m)) == m
     return samples, face, m, 4.0 * rng.normal(size=D), rng.normal(size=D)
 
@@ -100,13 +97,13 @@ def test_landing_against_its_twin(held):
 def test_turn_on_a_face_against_its_twin(held):
     samples, face, m, J, pull = held
     free, size, multiplier, turn, strength = naive.turning(differences(samples.X, face.on, m), J, pull)
-    vectors = np.zeros((7, len(J)))
-    vectors[arcs.FREE], vectors[arcs.PULL] = faces.free_part(J, face.basis[: m - 1]), pull
-    np.testing.assert_allclose(vectors[arcs.FREE], free, rtol=1e-10, atol=1e-10)
-    numbers = from_python(arcs.directions)(vectors, face.basis, m - 1)
+    vectors = faces.empty_vectors(len(J))
+    vectors.free[:], vectors.pull[:] = faces.free_part(J, face.basis[: m - 1]), pull
+    np.testing.assert_allclose(vectors.free, free, rtol=1e-10, atol=1e-10)
+    numbers = from_python(faces.directions)(vectors, face.basis, m - 1)
     np.testing.assert_allclose(numbers, (size, multiplier, strength), rtol=1e-10)
-    np.testing.assert_allclose(vectors[arcs.TURN], turn, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(vectors[arcs.PARTS, : m - 1], face.basis[: m - 1] @ pull, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(vectors.turn, turn, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(vectors.parts[: m - 1], face.basis[: m - 1] @ pull, rtol=1e-10, atol=1e-12)
 
 
 def test_pulls_on_a_face_balance_the_rest(held):
@@ -132,16 +129,16 @@ def test_splitting_against_its_twin():
     X = rng.normal(size=(n, 5)) + 0.2 * y[:, None]
     kappa, J = np.full(n, 0.8), rng.normal(size=5)
     J *= 2.0 / np.linalg.norm(J)
-    state = Splitting(faces.Samples(X, y, c * y, kappa), 2.0, J, 0.1)
+    state = splitting.Splitting(faces.Samples(X, y, c * y, kappa), 2.0, J, 0.1)
     expected = naive.admm(X, y, c, kappa, 2.0, np.maximum(y * (X @ J - 0.1), kappa), np.zeros(n), 4)
     for _ in range(4):
         state.factorise(1e-7, rough=0.0)
         state.run(1)
-    changed = state.table[[splitting.SPLIT, splitting.DUAL]]
+    changed = np.stack(state.margins)
     for ours, twin in zip((*state.weights(), *changed[:, :n]), expected, strict=True):
         np.testing.assert_allclose(ours, twin, atol=2e-5)  # single precision
     assert not changed[:, n:].any()
-    on = changed[0, :n] == state.known[splitting.MARGIN, :n]
+    on = changed[0, :n] == state.rows.kappa[:n]
     assert 0 < np.sum(on) < n
 
 
@@ -153,11 +150,11 @@ def test_weight_step_of_the_splitting_against_brute_force(column):
         X[:, column] = 0.7
     samples = faces.Samples(X, y, y, np.full(30, 0.5))
     for radius in (0.1, 2.0, 300.0):
-        state = Splitting(samples, radius, np.full(4, 0.5 * radius), 0.0)
+        state = splitting.Splitting(samples, radius, np.full(4, 0.5 * radius), 0.0)
         state.factorise()
-        h, G = state.vectors[splitting.PULL].astype(float), state.gram.astype(float)
-        from_python(splitting.fit_weights)(state.vectors, state.factor, state.numbers)
-        a = state.vectors[splitting.WEIGHTS].astype(float)
+        h, G = state.step.h.astype(float), state.gram.astype(float)
+        from_python(splitting.fit_weights)(state.step, state.factor, state.scalars)
+        a = state.step.a.astype(float)
         assert np.linalg.norm(a) == pytest.approx(radius, rel=1e-5)
         trials = rng.normal(size=(100_000, 4))
         trials *= radius / np.linalg.norm(trials, axis=1, keepdims=True)
@@ -175,16 +172,16 @@ def large():
     X = (rng.normal(size=(n, D)) * rng.uniform(0.2, 2.0, size=D) + 0.1 * y[:, None]) / np.sqrt(D)
     samples, J = faces.Samples(X, y, y, np.full(n, 1.5)), X.T @ y
     J *= np.sqrt(D) / np.linalg.norm(J)
-    return samples, Splitting(samples, np.sqrt(D), J, 0.0), J
+    return samples, splitting.Splitting(samples, np.sqrt(D), J, 0.0), J
 
 
 def test_guessed_shift_is_a_lower_bound_and_close(large):
     _, state, _ = large
     for _ in range(3):  # powers of the Gram matrix at first, then of the last block's inverse
-        h, G = state.vectors[splitting.PULL].astype(float), state.gram.astype(float)
-        radius = state.numbers[splitting.RADIUS]
+        h, G = state.step.h.astype(float), state.gram.astype(float)
+        radius = state.scalars["radius"]
         exact = naive.shift_of_norm(G, h, radius)
-        found = state.guess(np.linalg.norm(h) / radius, 0.0)
+        found = state.guess_shift(np.linalg.norm(h) / radius, 0.0)
         assert 0.9 * exact < found <= exact * (1.0 + 1e-3)
         state.factorise()
         assert state.convex
@@ -199,7 +196,7 @@ def test_rough_shifts_lead_to_the_same_minimum(large, monkeypatch):
     for least in (splitting.LARGE, 10**6):
         monkeypatch.setattr(splitting, "LARGE", least)
         guess = splitting.split(samples, np.linalg.norm(J), J, 0.0)
-        assert guess[3] == (least < 10**6)
+        assert guess.convex == (least < 10**6)
         found.append(descent.descend(samples, *guess[:3], 5000))
     assert found[0][2] > 0.0  # one minimum
     np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-9)
@@ -266,29 +263,30 @@ def test_best_bias_against_all_candidates(seed):
         assert y[sample] * (scores[sample] - b) == pytest.approx(kappa[sample], abs=1e-12)
 
 
-def cross(gap, along, across, where, y=1.0):
-    """What is known of samples with margin 0 and gaps (n,), and their table with the crossings of an arc."""
-    known, table = np.zeros((3, len(gap))), np.zeros((7, len(gap)))
-    known[arcs.LABEL] = y
-    table[[arcs.SCORE, arcs.ALONG, arcs.ACROSS, arcs.WHERE]] = gap, along, across, where
-    from_python(arcs.crossings)(known, table, 0.0, -1, 1e-13)
-    return known, table
+def cross(gap, along, across, side, y=1.0):
+    """The track of samples with margin 0 and gaps (n,), with its crossings of an arc."""
+    n = len(gap)
+    samples = faces.Samples(np.empty((n, 0)), np.full(n, y), np.empty(n), np.zeros(n))
+    track = faces.empty_track(n)
+    track.score[:], track.along[:], track.across[:], track.side[:] = gap, along, across, side
+    from_python(faces.crossings)(samples, track, 0.0, -1, 1e-13)
+    return track
 
 
 def test_crossings_are_where_the_margin_is_met():
     rng = np.random.default_rng(0)
     n = 200
     gap, along, across = rng.normal(size=(3, n))
-    where = np.where(gap < 0.0, arcs.BELOW, arcs.ABOVE)
-    where[7] = arcs.ON
-    first, second = cross(gap, along, across, where)[1][[arcs.FIRST, arcs.SECOND]]
-    assert np.isinf(first[7])
+    side = np.where(gap < 0.0, faces.BELOW, faces.ABOVE)
+    side[7] = faces.ON
+    track = cross(gap, along, across, side)
+    assert np.isinf(track.first[7])
     angles = np.linspace(0.0, np.pi, 20_001)[:-1, None]
     path = gap + along * (np.cos(angles) - 1.0) + across * np.sin(angles)
     changes = np.sum(np.diff(np.sign(path), axis=0) != 0, axis=0)
     changes[7] = 0
-    np.testing.assert_array_equal(np.isfinite(first).astype(int) + np.isfinite(second), changes)
-    for roots in (first, second):
+    np.testing.assert_array_equal(np.isfinite(track.first).astype(int) + np.isfinite(track.second), changes)
+    for roots in (track.first, track.second):
         i = np.flatnonzero(np.isfinite(roots))
         angle = 2.0 * np.arctan(roots[i])
         at = gap[i] + along[i] * (np.cos(angle) - 1.0) + across[i] * np.sin(angle)
@@ -297,32 +295,33 @@ def test_crossings_are_where_the_margin_is_met():
 
 def test_scores_along_an_arc():
     rng = np.random.default_rng(1)
-    X, vectors, table = rng.normal(size=(9, 6)), rng.normal(size=(7, 6)), np.zeros((7, 9))
-    from_python(arcs.spread)(X, vectors, table)
-    np.testing.assert_allclose(table[arcs.ALONG], X @ vectors[arcs.FREE])
-    np.testing.assert_allclose(table[arcs.ACROSS], X @ vectors[arcs.TURN])
+    X, vectors, track = rng.normal(size=(9, 6)), faces.empty_vectors(6), faces.empty_track(9)
+    vectors.free[:], vectors.turn[:] = rng.normal(size=(2, 6))
+    from_python(faces.arc_scores)(X, vectors, track)
+    np.testing.assert_allclose(track.along, X @ vectors.free)
+    np.testing.assert_allclose(track.across, X @ vectors.turn)
 
 
 def test_a_sample_on_its_margin_crosses_at_once_or_not():
-    first = cross(np.zeros(2), np.zeros(2), np.array([1.0, -1.0]), np.full(2, arcs.BELOW))[1][arcs.FIRST]
+    first = cross(np.zeros(2), np.zeros(2), np.array([1.0, -1.0]), np.full(2, faces.BELOW)).first
     assert 0.0 < first[0] < 1e-12  # below, and moving up
     assert np.isinf(first[1])
 
 
 def test_crossings_come_from_the_heap_in_order():
     rng = np.random.default_rng(3)
-    table, heap = np.zeros((7, 50)), np.zeros((2, 100))
-    table[arcs.FIRST], table[arcs.SECOND] = rng.exponential(size=(2, 50))
-    table[arcs.SECOND, ::3] = np.inf
-    n = from_python(arcs.gather)(table, heap, 0.2, 1.5)
-    roots = np.sort(table[[arcs.FIRST, arcs.SECOND]].ravel())
+    track, heap = faces.empty_track(50), faces.empty_heap(50)
+    track.first[:], track.second[:] = rng.exponential(size=(2, 50))
+    track.second[::3] = np.inf
+    n = from_python(faces.gather)(track, heap, 0.2, 1.5)
+    roots = np.sort(np.concatenate([track.first, track.second]))
     expected = roots[(roots > 0.2) & (roots <= 1.5)]
     assert n == len(expected)
     for left, t in zip(range(n - 1, -1, -1), expected, strict=True):
-        assert heap[arcs.AT, 0] == t
-        assert t in table[[arcs.FIRST, arcs.SECOND], int(heap[arcs.WHO, 0])]
-        heap[:, 0] = heap[:, left]
-        from_python(arcs.sift)(heap, 0, left)
+        assert heap.t[0] == t
+        assert t in (track.first[heap.sample[0]], track.second[heap.sample[0]])
+        heap.t[0], heap.sample[0] = heap.t[left], heap.sample[left]
+        from_python(faces.sift)(heap, 0, left)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -332,16 +331,15 @@ def test_first_stop_is_the_first_minimum_along_the_arc(seed):
     base, along, across = 0.3 * rng.normal(size=(3, n))
     y, c, kappa = np.where(rng.random(n) < 0.5, 1.0, -1.0), rng.random(n) + 0.2, 0.2
     start = y * (base + along)
-    where = np.where(start < kappa, arcs.BELOW, arcs.ABOVE).astype(np.int8)
-    below = where == arcs.BELOW
+    side = np.where(start < kappa, faces.BELOW, faces.ABOVE)
+    below = side == faces.BELOW
     cosine, sine = -((c * y)[below] @ along[below]), -((c * y)[below] @ across[below])
     if sine > 0.0:  # the arc goes the way that lowers the loss
         across, sine = -across, -sine
-    known, table = cross(base + along - y * kappa, along, across, where, y)
-    known[arcs.PULLS] = c * y
-    t, sample = from_python(arcs.first_stop)(known, table, np.empty((2, 2 * n)), cosine, sine, 1e-2)
-    changed = np.sum(table[[arcs.FIRST, arcs.SECOND]] <= t, axis=0) % 2 == 1
-    np.testing.assert_array_equal(table[arcs.WHERE] != where, changed)
+    track = cross(base + along - y * kappa, along, across, side, y)
+    t, sample = from_python(faces.first_stop)(c * y, track, faces.empty_heap(n), cosine, sine, 1e-2)
+    changed = ((track.first <= t) + 1 * (track.second <= t)) % 2 == 1
+    np.testing.assert_array_equal(track.side != side, changed)
 
     def loss(angle):
         u = y * (base + along * np.cos(angle) + across * np.sin(angle))
@@ -415,3 +413,22 @@ def test_typical_weights_fill_the_directions_outside_the_samples():
         expected = np.average(even**power, axis=0, weights=weight)
         error = np.std(drawn**power, axis=0) / np.sqrt(len(drawn))
         assert (np.abs(np.mean(drawn**power, axis=0) - expected) <= 5 * error).all()
+
+
+def test_a_descent_in_a_circle_starts_again_and_leaves_the_problem_as_it_was(monkeypatch):
+    rng = np.random.default_rng(17)
+    y = np.repeat([1.0, -1.0], [30, 50])
+    problem = Problem(rng.normal(size=(80, 6)) + 0.2 * y[:, None], y, np.ones(80), 1.0, np.sqrt(6))
+    direct, kappa, descend, margins = problem.solve(1e-6, 5000), problem.kappa.copy(), problem.descend, []
+
+    def stuck_at_first(start, max_iter, kappa):
+        margins.append(kappa)
+        solution = descend(start, max_iter, kappa)
+        return solution if len(margins) > 1 else solution._replace(violation=1.0, n_iter=max_iter)
+
+    monkeypatch.setattr(problem, "descend", stuck_at_first)
+    again = problem.solve(1e-6, 5000)
+    assert len(margins) == 2
+    assert 0.0 < np.abs(margins[1] - kappa).max() < 3e-9
+    np.testing.assert_array_equal(problem.kappa, kappa)
+    np.testing.assert_allclose(again.J, direct.J, atol=1e-7)

@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rbal
-from rbal.datasets import lattice, synthetic
+from rbal.datasets import synthetic
+from rbal_book.datasets import lattice
 
 
 @parametrize_with_checks([rbal.SphericalPerceptron(kappa=0.5)])

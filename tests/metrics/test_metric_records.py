@@ -8,8 +8,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 import rbal
 from rbal.metrics import METRICS, Metric, cost, evaluate, register
-from rbal.metrics._formulas import Rates
-from rbal.metrics._records import goals, named
+from rbal.metrics.internal import Rates, goals, named
 
 SCORES = rbal.Metrics(q=np.array([1.0, 2.0]), r=np.array([2.0, 0.5]), b=np.array([0.5, -1.0]))
 

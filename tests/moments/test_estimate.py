@@ -5,9 +5,8 @@ import pytest
 from sklearn.svm import SVC
 
 import rbal
-from rbal.advice._judgement import ends
-from rbal.advice._remedies import Setting, evaluate
-from rbal.moments._estimate import ARGUMENTS, Fitter, evenly, from_covariances, from_rows, resolvents
+from rbal.advice.internal import Setting, ends, evaluate
+from rbal.moments.internal import ARGUMENTS, Fitter, evenly, from_covariances, from_rows
 
 FLAT = np.ones
 STEEP = {"flat": FLAT, "steep": lambda D: np.geomspace(0.05, 5.0, D)}
@@ -72,7 +71,7 @@ def test_fewer_rows_than_columns_leave_a_shift_outside():
 def test_resolvents_are_unbiased(spectrum, D, n_pos, n_neg):
     lam, shift = population(D, 2.0, spectrum)
     rng = np.random.default_rng(2)
-    found = [resolvents(sample_of(*draw(lam, shift, n_pos, n_neg, rng))) for _ in range(60)]
+    found = [Fitter(sample_of(*draw(lam, shift, n_pos, n_neg, rng))).target for _ in range(60)]
     # the argument z itself scatters a little from draw to draw, so each is compared at its own
     for name, truth in (
         ("trace", lambda z: (lam / (z[:, None] + lam)).mean(axis=1)),
@@ -88,7 +87,7 @@ def test_naive_shift_is_far_above():
     rng = np.random.default_rng(2)
     pairs = [draw(lam, shift, 30, 300, rng) for _ in range(20)]
     naive = np.mean([np.sum((pos.mean(0) - neg.mean(0)) ** 2) for pos, neg in pairs])
-    ours = np.mean([f.shift[-1] * f.z[-1] for f in (resolvents(sample_of(*pair)) for pair in pairs)])
+    ours = np.mean([f.shift[-1] * f.z[-1] for f in (Fitter(sample_of(*pair)).target for pair in pairs)])
     assert naive > 2.5 * np.sum(shift**2)
     assert abs(ours / np.sum(shift**2) - 1.0) < 0.2
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from rbal import plotting
-from rbal.plotting import _figures, _words
+from rbal_book import plotting
+from rbal_book.plotting import _figures, _words
 
 ROOT = Path(__file__).resolve().parents[2]
 

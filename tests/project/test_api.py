@@ -16,26 +16,28 @@ import rbal
 HEAVY = ("numba", "scipy", "torch", "matplotlib", "ipywidgets", "sklearn", "pandas")
 FUNCTIONS = sorted(name for name in rbal.__all__ if inspect.isfunction(getattr(rbal, name)))
 MODULES = (
-    "advice",
-    "experiments",
-    "kernels",
-    "strategies",
-    "widgets",
-    "datasets.synthetic",
-    "datasets.images",
-    "datasets.lattice",
+    "rbal.advice",
+    "rbal.experiments",
+    "rbal.kernels",
+    "rbal.strategies",
+    "rbal.widgets",
+    "rbal.datasets.synthetic",
+    "rbal_book.datasets.images",
+    "rbal_book.datasets.lattice",
 )
 if find_spec("torch"):
-    MODULES += ("deep",)
+    MODULES += ("rbal_book.deep",)
 
 
 def public_functions(module):
     """Functions of a module that are meant for users: those it lists, or else those it defines."""
-    owner = import_module(f"rbal.{module}")
+    owner = import_module(module)
     names = getattr(owner, "__all__", None) or [
         name for name, value in vars(owner).items() if getattr(value, "__module__", None) == owner.__name__
     ]
-    functions = {f"{module}.{name}": getattr(owner, name) for name in names if not name.startswith("_")}
+    functions = {
+        f"{module.split('.', 1)[1]}.{name}": getattr(owner, name) for name in names if not name.startswith("_")
+    }
     return {name: function for name, function in functions.items() if inspect.isfunction(function)}
 
 
@@ -113,8 +115,11 @@ def test_unknown_attribute():
 
 
 def test_deep_without_torch_says_what_to_do():
-    code = "import sys; sys.modules['torch'] = None\nimport rbal\ntry: rbal.deep\nexcept ImportError as e: print(e)"
-    assert run(code).strip() == "rbal.deep needs PyTorch, which is not installed: pip install rbal[deep]"
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import rbal_book\ntry: rbal_book.deep\nexcept ImportError as e: print(e)"
+    )
+    assert run(code).strip() == "rbal_book.deep needs PyTorch, which is not installed: pip install rbal[deep]"
 
 
 def test_convergence_warning_is_scikit_learns():

@@ -1,6 +1,7 @@
 """The code of the chapters, read and not run: short cells, and imports of what a reader can import too."""
 
 import functools
+import pkgutil
 import re
 from pathlib import Path
 from statistics import median
@@ -49,6 +50,14 @@ def test_chapters_import_public_names_only(chapter):
     imports = re.findall(r"^\s*(?:from|import) rbal.*$", source, re.MULTILINE)
     assert imports
     assert not [line for line in imports if re.search(r"\b_", line)]
+
+
+@pytest.mark.parametrize("chapter", [*CHAPTERS, *LESSONS], ids=lambda path: path.stem)
+def test_names_of_the_library_exist(chapter):
+    """Also in cells that run only where a reader fills something in."""
+    names = {name for cell in cells(chapter) for name in re.findall(r"\brbal(?:_book)?(?:\.[a-z]\w*)+", cell.source)}
+    for name in names:
+        pkgutil.resolve_name(name)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)

@@ -45,7 +45,8 @@ WORKFLOW = (ROOT / ".github/workflows/book.yml").read_text()
 
 EXTRAS = PROJECT["optional-dependencies"]
 LICENCES = PROJECT["license"].split(" AND ")
-LOCKED_EXTRAS = ("book", "test", "dev")
+LOCKED_EXTRAS = ("plot", "widgets", "book", "test", "dev")
+LOWEST = [*PROJECT["dependencies"], *EXTRAS["widgets"]]  # of which plot is a part
 
 
 def repository_files():
@@ -74,8 +75,9 @@ def test_lowest_versions_are_tested_as_they_are_declared(monkeypatch):
     from lowest import pins
 
     pinned = exact_pins(pins())
-    assert len(pinned) == len(PROJECT["dependencies"])
-    for requirement in map(Requirement, PROJECT["dependencies"]):
+    assert set(EXTRAS["plot"]) <= set(EXTRAS["widgets"])
+    assert len(pinned) == len(LOWEST)
+    for requirement in map(Requirement, LOWEST):
         (specifier,) = requirement.specifier
         assert (specifier.operator, specifier.version) == (">=", pinned[canonicalize_name(requirement.name)])
     (run,) = [s["run"] for s in yaml.safe_load(WORKFLOW)["jobs"]["lowest"]["steps"] if "run" in s]
@@ -134,8 +136,8 @@ def test_conda_environment_has_the_versions_of_the_lock():
 
 def test_conda_environment_runs_the_chapters():
     pins = exact_pins(line for line in CONDA_PIP if line != "-e .")
-    needed = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
-    assert needed | {"jupyterlab", "jupyterlab-myst", "jupytext", "ipykernel"} <= pins.keys()
+    needed = {canonicalize_name(Requirement(line).name) for line in LOWEST}
+    assert needed | {"scikit-image", "jupyterlab", "jupyterlab-myst", "jupytext", "ipykernel"} <= pins.keys()
     assert not pins.keys() & {"torch", "jupyter-book", "sphinx"}
 
 
@@ -149,7 +151,7 @@ def modules_of(chapter):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             found.add(node.module.split(".")[0])
-    ours = {"rbal", *(path.stem for path in (ROOT / "tools").glob("*.py"))}
+    ours = {"rbal", "rbal_book", *(path.stem for path in (ROOT / "tools").glob("*.py"))}
     return found - set(sys.stdlib_module_names) - ours
 
 
@@ -185,7 +187,7 @@ def through_start(*command, **environment):
 
 def test_start_runs_what_it_is_given():
     assert through_start("echo", "a b", "$HOME") == "a b $HOME\n"
-    assert "./start rbal warmup --jobs 2" in (ROOT / "postBuild").read_text().splitlines()
+    assert "./start python -m rbal_book.warmup --jobs 2" in (ROOT / "postBuild").read_text().splitlines()
 
 
 def test_binder_compiles_for_the_family_of_its_cpu():
@@ -248,7 +250,7 @@ def test_citation_has_the_version_of_the_package():
 
 def test_licences_of_the_data_are_those_of_the_package():
     """A wheel says in its metadata what its data are under, and carries what their licences ask for."""
-    readmes = sorted((ROOT / "rbal").glob("**/_data/README.md"))
+    readmes = sorted((ROOT / "rbal_book").glob("**/_data/README.md"))
     texts = [path.read_text(encoding="utf-8") for path in readmes]
     assert {"MIT", *re.findall(r"SPDX: ([\w.-]*\w)", "".join(texts))} == set(LICENCES)
     assert PROJECT["license-files"] == ["LICENSE", *(path.relative_to(ROOT).as_posix() for path in readmes)]
@@ -295,3 +297,12 @@ def test_no_file_is_large():
         str(path.relative_to(ROOT)): size for path in repository_files() if (size := path.stat().st_size) > MAX_BYTES
     }
     assert not large
+
+
+def test_files_that_comments_name_exist():
+    """The explorers name the Python files whose twins they are, CONTRIBUTING those that a recipe touches."""
+    sources = [ROOT / "CONTRIBUTING.md", *(ROOT / "book" / "_static" / "explorer").rglob("*.js")]
+    named = {path: re.findall(r"\b(?:rbal|rbal_book|tests|tools)/[\w/]+\.py\b", path.read_text()) for path in sources}
+    files = {name for names in named.values() for name in names if not name.endswith("/_name.py")}
+    assert len(files) > 10
+    assert not {name for name in files if not (ROOT / name).exists()}

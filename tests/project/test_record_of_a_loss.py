@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import rbal
-from rbal import advice, cli, losses
+from rbal import cli, losses
 from rbal._support.gauss import jit
+from rbal.advice.internal import text
 from rbal.losses import SQUARED_HINGE
 from rbal.widgets import own_data
 
@@ -96,7 +97,7 @@ def test_it_is_advised_on_checked_and_told(toy, table):
         *table, loss="toy", C=1.0, moments="pooled", check=True, folds=2, repeats=1, n_jobs=1, progress=False
     )
     assert found.table["measured"].notna().all()
-    assert "toy machine" in advice._report.text(found)
+    assert "toy machine" in text(found)
     assert "toy machine" in found.to_html()
     assert found.pipeline().fit(*table).score(*table) > 0.6
     assert cli.parser().parse_args(["advise", "t.csv", "--label", "y", "--loss", "toy"]).loss == "toy"

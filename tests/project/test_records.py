@@ -16,8 +16,8 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal import cli, strategies
-from rbal.advice._report import text
 from rbal.advice._threshold import TunedThreshold
+from rbal.advice.internal import text
 from rbal.kernels import KERNELS
 from rbal.losses import LOSSES
 from rbal.metrics import METRICS, Metric, cost, evaluate

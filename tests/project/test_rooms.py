@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[2] / "rbal"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "rbal"
 
 # From left to right, as data flow: a room imports only what stands in an earlier row.
 ROWS = [
     {"_support"},
-    {"losses", "moments", "metrics", "plotting", "rbm"},
+    {"losses", "moments", "metrics", "rbm"},
     {"learners", "kernels"},
     {"saddle", "limits", "datasets", "samplers", "experiments"},
-    {"calibration", "phases", "margins", "strategies", "deep"},
+    {"calibration", "phases", "margins", "strategies"},
     {"advice"},
-    {"lessons", "studies", "widgets"},
+    {"widgets"},
     {"warmup"},
     {"cli"},
 ]
@@ -28,11 +29,10 @@ ROWS = [
 PUBLIC = {
     "advice": "LOSSES Advice ManyAdvice advise advise_file read_table",
     "calibration": "Calibrated calibrated",
-    "datasets": "images lattice synthetic",
+    "datasets": "synthetic",
     "experiments": "PROVENANCE SharedTest TrialError generator pivot run shared_test summary train",
     "kernels": "KERNELS BoundKernel Kernel Parameter arc_cosine bind moments ntk register",
     "learners": "LinearSVM OrderParameters SphericalPerceptron order_parameters",
-    "lessons": "check classes scored tumours",
     "limits": "gardner_capacity large_margin large_margin_error",
     "losses": "EQUALITY HINGE INEQUALITY LOGISTIC LOSSES SQUARE SQUARED_HINGE Constraint Loss bootstrapped "
     "expectations homogeneity of_difference record_of register tempered",
@@ -41,7 +41,6 @@ PUBLIC = {
     "best_threshold cost evaluate register",
     "moments": "KernelMoments Mixture Moments Spectrum",
     "phases": "critical_alpha critical_margin",
-    "plotting": "BLUE GREEN VERMILLION dots margin_color use_style",
     "rbm": "LogPartition RBM",
     "saddle": "MODELS PHASES MixtureSolution MultinomialSolution Solution ConvergenceWarning Overlap OvrSolution "
     "overlap residuals solve solve_multinomial solve_ovr sweep",
@@ -49,25 +48,31 @@ PUBLIC = {
     "strategies": "ADJUSTMENTS Adjustment Bagging BestAdjustment BestClassifier Change REMEDIES BestMixing Interval "
     "Remedy ManyDesign adjust bagging balanced best_adjustment best_classifier best_mixing compare compare_many "
     "design_many imbalanced interval logit_offsets mix own_widths register register_adjustment restore window",
-    "studies": "MINORITIES MIXINGS QUICK RESULTS STRATEGIES approach at_best clustered holm paired sampling stored "
-    "tidy",
-    "studies.tables": "centre covered holds listed load measured model_error regrets remedies versus",
     "warmup": "CacheError STEPS Warmed run",
     "widgets": "margins metrics mixing own_data phases simulate tradeoff widths",
 }
 
 
-def rooms():
-    """Room of each source file, and the rooms it imports from."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = ("rbal", *path.relative_to(PACKAGE).with_suffix("").parts)
-        if parts[1].startswith("__"):
-            continue
+def imports(package):
+    """Source, its room, and each name that it imports from this repository, as a tuple of its parts."""
+    for path in sorted(package.rglob("*.py")):
+        parts = (package.name, *path.relative_to(package).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                base = parts[: len(parts) - node.level] + tuple((node.module or "").split(".") if node.module else ())
-                for name in node.names:
-                    yield path, parts[1], (*base, name.name)[1]
+            if not isinstance(node, ast.ImportFrom | ast.Import):
+                continue
+            module = tuple((getattr(node, "module", None) or "").split(".")) if getattr(node, "module", None) else ()
+            base = parts[: len(parts) - node.level] if getattr(node, "level", 0) else ()
+            for name in node.names:
+                whole = (*base, *module, *name.name.split("."))
+                if whole[0] in ("rbal", "rbal_book"):
+                    yield path, parts[1], whole
+
+
+def rooms():
+    """Room of each source file of the library, and the rooms that it imports from."""
+    for path, room, name in imports(PACKAGE):
+        if not room.startswith("__") and name[0] == "rbal" and len(name) > 1:
+            yield path, room, name[1]
 
 
 def test_every_room_stands_in_the_plan():
@@ -81,6 +86,24 @@ def test_no_room_imports_one_to_its_right():
         f"{path.relative_to(PACKAGE)} imports {other}"
         for path, room, other in rooms()
         if other in row and other != room and not row[other] < row[room]
+    }
+    assert not wrong
+
+
+def test_the_library_does_not_know_the_book():
+    assert not [
+        f"{path.relative_to(ROOT)}: {'.'.join(name)}" for path, _, name in imports(PACKAGE) if name[0] != "rbal"
+    ]
+
+
+def test_no_room_imports_what_is_private_in_another():
+    """What other rooms may use stands in the room itself or in its ``internal``."""
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {'.'.join(name)}"
+        for package in (PACKAGE, ROOT / "rbal_book")
+        for path, room, name in imports(package)
+        if name[:2] != (package.name, room) and name[1:2] not in (("_support",), ("__version__",))
+        if any(part.startswith("_") for part in name[1:])
     }
     assert not wrong
 

@@ -26,9 +26,11 @@ def package(tmp_path):
     (tmp_path / "rbal").mkdir()
     (tmp_path / "rbal" / "a.py").write_text("x = 1\n")
     (tmp_path / "rbal" / "style.txt").write_text("blue\n")
+    (tmp_path / "rbal_book").mkdir()
+    (tmp_path / "rbal_book" / "b.py").write_text("x = 1\n")
     (tmp_path / "requirements.lock").write_text("numpy==1\n")
-    (tmp_path / "rbal" / "_results").mkdir()
-    (tmp_path / "rbal" / "_results" / "study.csv").write_text("1\n")
+    (tmp_path / "rbal_book" / "_results").mkdir()
+    (tmp_path / "rbal_book" / "_results" / "study.csv").write_text("1\n")
     return tmp_path
 
 
@@ -41,7 +43,9 @@ def test_the_key_does_not_follow_compiled_files(package):
     assert digest.outputs(package) == before
 
 
-@pytest.mark.parametrize("changed", ["rbal/a.py", "rbal/style.txt", "requirements.lock", "rbal/_results/study.csv"])
+@pytest.mark.parametrize(
+    "changed", ["rbal/a.py", "rbal/style.txt", "rbal_book/b.py", "requirements.lock", "rbal_book/_results/study.csv"]
+)
 def test_the_key_follows_what_it_depends_on(package, changed):
     import digest
 

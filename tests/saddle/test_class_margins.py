@@ -7,9 +7,9 @@ from scipy.special import ndtr
 
 import rbal
 from rbal.losses import LOSSES
-from rbal.moments._spectrum import spectrum_of
-from rbal.saddle import _kernels, _starts
-from rbal.saddle._problem import LOG_Q, LOG_X, RIDGE, UNSAT, B, Problem, R
+from rbal.moments import spectrum_of
+from rbal.saddle import _newton
+from rbal.saddle._equations import LOG_Q, LOG_X, RIDGE, UNSAT, B, Problem, R
 
 CLASSES = rbal.Moments.ising(m=0.4, delta=np.linspace(-0.5, 2.0, 20))
 SAME = ("q", "r", "x", "k_hat", "x_hat", "q_hat", "r_hat", "train_loss")
@@ -22,10 +22,10 @@ def direct(loss, kappas, alpha, weight=(1.0, 1.0), ridge=None):
     mode = UNSAT if ridge is None else RIDGE
     problem = Problem(mode, LOSSES[loss].law, kappas, alpha, weight, (1.0, 1.0), float(spectrum.Q), ridge or 0.0, True)
     if ridge is None:
-        _starts.sphere_start(problem, spectrum, y)
+        _newton.sphere_start(problem, spectrum, y)
     else:
-        _starts.ridge_start(problem, spectrum, ridge, y)
-    residual, _ = _kernels.newton(problem, spectrum, 1e-12, 200, 1e300, y)
+        _newton.ridge_start(problem, spectrum, ridge, y)
+    residual, _ = _newton.newton(problem, spectrum, 1e-12, 200, 1e300, y)
     assert residual <= 1e-12
     return np.exp(y[LOG_Q]), y[R], y[B], np.exp(y[LOG_X])
 

@@ -10,8 +10,8 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from rbal._support import gauss
 from rbal.losses import EQUALITY, HINGE, INEQUALITY, LOGISTIC, LOSSES, SQUARE, SQUARED_HINGE
 from rbal.moments import Spectrum
-from rbal.saddle import _bias, _kernels, _rescue, _ridge, _starts, _walks, _ways, _weights
-from rbal.saddle._problem import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, Question, R
+from rbal.saddle import _continuation, _equations, _fallback, _newton
+from rbal.saddle._equations import EDGE, LOG_Q, LOG_X, RIDGE, SAT, UNSAT, ZETA, B, Problem, R, Settings
 
 
 def system(n=5, seed=0, constant=0):
@@ -35,10 +35,10 @@ def problem(
     return Problem(mode, law, (kappa, kappa), alpha, weight, width, norm, ridge, fit_bias)
 
 
-def question(mode, tol=1e-10, max_iter=100):
-    """A question about the hinge, with all that is compiled for it only when a point needs it."""
-    calls, traits, rescue = _rescue.tables_and_rescue(HINGE, mode, needed=True)
-    return Question(mode, calls, traits, 1.0, True, tol, max_iter, _kernels.newton_address(), rescue)
+def settings(mode, tol=1e-10, max_iter=100):
+    """Settings for the hinge, with the fallback."""
+    calls, traits, fallback = _fallback.tables_and_fallback(HINGE, mode, needed=True)
+    return Settings(mode, calls, traits, 1.0, True, tol, max_iter, _newton.newton_address(), fallback)
 
 
 # _gauss
@@ -98,7 +98,7 @@ def test_weight_side(mode, k_hat, constant):
     hats = (k_hat, 1.3, 0.8, 0.6)
     zeta = k_hat + hats[1] * spectrum.shift
     value, jac = np.empty(4), np.empty((4, 4))
-    _weights.weight_side(mode, spectrum, spectrum.shift, zeta, tuple(hats[1:]), value, jac)
+    _equations.weight_side(mode, spectrum, spectrum.shift, zeta, tuple(hats[1:]), value, jac)
 
     def dense(z, x_hat, q_hat, r_hat):
         return naive.weight_side(C, delta, L, z - x_hat * spectrum.shift, x_hat, q_hat, r_hat, mode == SAT)
@@ -112,8 +112,8 @@ def test_weight_side(mode, k_hat, constant):
 def test_norm_and_slope(mode):
     spectrum, *_ = system(constant=1)
     value, jac = np.empty(4), np.empty((4, 4))
-    _weights.weight_side(mode, spectrum, spectrum.shift, 0.4, (1.3, 0.8, 0.6), value, jac)
-    got = _weights.norm_and_slope(mode, spectrum, 0.4, 1.3, 0.8, 0.36)
+    _equations.weight_side(mode, spectrum, spectrum.shift, 0.4, (1.3, 0.8, 0.6), value, jac)
+    got = _equations.norm_and_slope(mode, spectrum, 0.4, 1.3, 0.8, 0.36)
     np.testing.assert_allclose(got, (value[0], jac[0, 0]), rtol=1e-13)
 
 
@@ -122,7 +122,7 @@ def test_norm_and_slope(mode):
 def test_solve_norm(norm, mode, guess):
     # The larger the norm, the closer k̂ to -x̂ λ_min: from any guess, the root that brentq finds.
     spectrum, C, delta, L = system()
-    zeta = _weights.solve_norm(mode, spectrum, norm, 1.3, 0.8, 0.6, guess)
+    zeta = _equations.solve_norm(mode, spectrum, norm, 1.3, 0.8, 0.6, guess)
     k_hat = naive.solve_norm(C, delta, L, norm, 1.3, 0.8, 0.6, mode == SAT)
     assert zeta == pytest.approx(k_hat + 1.3 * spectrum.shift, rel=1e-10)
 
@@ -131,8 +131,8 @@ def test_solve_norm_beside_constant_features():
     # Weight on constant features is free: the norm is an upper bound, and k̂ = 0 where it is slack.
     spectrum, C, delta, L = system(constant=2)
     slack = naive.weight_side(C[:5, :5], delta[:5], L, 0.0, 1.3, 0.8, 0.6)[0]
-    assert _weights.solve_norm(UNSAT, spectrum, 1.01 * slack, 1.3, 0.8, 0.6, 1.0) == 0.0
-    zeta = _weights.solve_norm(UNSAT, spectrum, 0.5 * slack, 1.3, 0.8, 0.6, 1.0)
+    assert _equations.solve_norm(UNSAT, spectrum, 1.01 * slack, 1.3, 0.8, 0.6, 1.0) == 0.0
+    zeta = _equations.solve_norm(UNSAT, spectrum, 0.5 * slack, 1.3, 0.8, 0.6, 1.0)
     assert zeta == pytest.approx(naive.solve_norm(C, delta, L, 0.5 * slack, 1.3, 0.8, 0.6), rel=1e-10)
 
 
@@ -162,7 +162,7 @@ def naive_force(loss, p, k, q, x, r, b):
 def test_data_side_values(loss, width):
     p = problem(loss=loss, width=width)
     hats = np.empty((6, 4))
-    _kernels.data_side(p.law, p, 0.0, (0.8, 0.6, 0.7, 0.2), hats)
+    _equations.data_side(p.law, p, 0.0, (0.8, 0.6, 0.7, 0.2), hats)
     plus, minus = (p.alpha[k] * naive_force(loss, p, k, 0.8, 0.6, 0.7, 0.2) for k in range(2))
     x_hat, q_hat = (width[0] * plus[j] + width[1] * minus[j] for j in (2, 1))
     expected = [x_hat, q_hat, 0.5 * (plus[0] + minus[0]), plus[0] - minus[0]]
@@ -177,7 +177,7 @@ def test_data_side_derivatives(mode, loss, x, width):
     def values(**changed):
         hats = np.empty((6, 4))
         q, x, r, b, kappa_shift = (at | changed).values()
-        _kernels.data_side(p.law, p, kappa_shift, (q, x, r, b), hats)
+        _equations.data_side(p.law, p, kappa_shift, (q, x, r, b), hats)
         return hats
 
     got = values()
@@ -193,8 +193,8 @@ def test_data_side_derivatives(mode, loss, x, width):
 @pytest.mark.parametrize("loss", [HINGE, SQUARE, INEQUALITY])
 def test_solve_bias(loss, alpha, guess):
     p = problem(loss=loss, alpha=alpha, width=(1.5, 0.6) if loss is HINGE else (1.0, 1.0))
-    got = _bias.solve_bias(p, 0.0, 0.8, 0.6, 0.7, guess)
-    gap, slope, size = _bias.bias_gap(p, 0.0, 0.8, 0.6, 0.7, got)
+    got = _equations.solve_bias(p, 0.0, 0.8, 0.6, 0.7, guess)
+    gap, slope, size = _equations.bias_gap(p, 0.0, 0.8, 0.6, 0.7, got)
     assert abs(gap) <= 1e-14 * size + 1e-14 * slope
     assert slope >= 0.0
     if guess == 0.0:
@@ -204,8 +204,8 @@ def test_solve_bias(loss, alpha, guess):
 
 def test_bias_gap_slope():
     p = problem()
-    _, slope, size = _bias.bias_gap(p, 0.0, 0.8, 0.6, 0.7, 0.2)
-    assert slope == pytest.approx(naive.central(lambda b: _bias.bias_gap(p, 0.0, 0.8, 0.6, 0.7, b)[0], 0.2, 0.01))
+    _, slope, size = _equations.bias_gap(p, 0.0, 0.8, 0.6, 0.7, 0.2)
+    assert slope == pytest.approx(naive.central(lambda b: _equations.bias_gap(p, 0.0, 0.8, 0.6, 0.7, b)[0], 0.2, 0.01))
     forces = [p.alpha[k] * naive_force(HINGE, p, k, 0.8, 0.6, 0.7, 0.2)[0] for k in range(2)]
     assert size == pytest.approx(sum(forces))
 
@@ -218,7 +218,7 @@ def test_log_deficit(t1, t2):
     end = min(t2, t1 + 60.0 / max(t1, 1.0))
     top = log_ndtr(-t1)
     area = naive.quadrature(lambda t: np.exp(log_ndtr(-t) - top), np.linspace(t1, end, 20))[0]
-    assert _bias.log_deficit(t1, t2) == pytest.approx(top + np.log(area), rel=1e-12, abs=1e-9)
+    assert _equations.log_deficit(t1, t2) == pytest.approx(top + np.log(area), rel=1e-12, abs=1e-9)
 
 
 @pytest.mark.parametrize("width", [(1.0, 1.0), (1.5, 0.6)])
@@ -226,7 +226,7 @@ def test_log_deficit(t1, t2):
 def test_saturated_bias(alpha, weight, width):
     # Where the forces are not yet saturated the usual equation has a root, and this is it.
     p = problem(alpha=alpha, weight=weight, kappa=3.0, width=width)
-    got = _bias.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
+    got = _equations.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
     expected = naive.solve_bias(lambda k, b: naive_force(HINGE, p, k, 0.8, 0.6, 0.4, b)[0], alpha)
     assert got == pytest.approx(expected, abs=1e-9)
 
@@ -234,15 +234,15 @@ def test_saturated_bias(alpha, weight, width):
 def test_saturated_bias_where_nothing_else_works():
     # κ = 40 standard deviations: E[f] = c to all digits; with equal weights the classes are mirror images, b = 0.
     p = problem(alpha=(2.0, 2.0), weight=(1.0, 1.0), kappa=40.0)
-    assert _bias.saturated_bias(p, 0.8, 0.6, 0.4, 0.0) == pytest.approx(0.0, abs=1e-12)
-    assert _bias.solve_bias(p, 0.0, 0.8, 0.6, 0.4, 3.0) == pytest.approx(0.0, abs=1e-12)
+    assert _equations.saturated_bias(p, 0.8, 0.6, 0.4, 0.0) == pytest.approx(0.0, abs=1e-12)
+    assert _equations.solve_bias(p, 0.0, 0.8, 0.6, 0.4, 3.0) == pytest.approx(0.0, abs=1e-12)
     # with c = (6, 1) both classes end as far above their bands: b is near (c₊ - c₋)x/2, off by log(6)·s/40-ish
     p = problem(alpha=(0.5, 3.0), weight=(6.0, 1.0), kappa=40.0)
-    b = _bias.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
+    b = _equations.saturated_bias(p, 0.8, 0.6, 0.4, 0.0)
     s, deficits = math.sqrt(0.8), []
     for k, y in enumerate((1.0, -1.0)):
         t = (40.0 - 0.2 + y * b) / s
-        deficits.append(math.log(p.alpha[k]) + _bias.log_deficit(t - p.weight[k] * 0.6 / s, t))
+        deficits.append(math.log(p.alpha[k]) + _equations.log_deficit(t - p.weight[k] * 0.6 / s, t))
     assert deficits[0] == pytest.approx(deficits[1], abs=1e-9)
     assert abs(b - 0.5 * 5.0 * 0.6) < 0.1
 
@@ -254,7 +254,7 @@ def state(p, spectrum, q=0.7, second=0.5, r=0.4):
     """A state y and what evaluate makes of it: its residual, its step, and whether it stayed in the domain."""
     y = np.array([math.log(q), second, r, 0.0, 1.0])
     res, step = np.empty(3), np.empty(3)
-    ok = _kernels.evaluate(p, spectrum, y, _kernels.workspace(), res, step)
+    ok = _newton.evaluate(p, spectrum, y, _newton.workspace(), res, step)
     return y, res, step, ok
 
 
@@ -316,10 +316,10 @@ def test_residual(mode, loss, options):
 def test_solve3():
     rng = np.random.default_rng(1)
     m, res, step = rng.normal(size=(3, 3)), rng.normal(size=3), np.empty(3)
-    _kernels.solve3(m, res, step)
+    _newton.solve3(m, res, step)
     np.testing.assert_allclose(m @ step, -res, rtol=1e-12)
     m[2] = 0.0  # singular: take the residual itself, a step of the fixed point
-    _kernels.solve3(m, res, step)
+    _newton.solve3(m, res, step)
     np.testing.assert_array_equal(step, res)
 
 
@@ -328,8 +328,8 @@ def test_newton(mode, loss, options):
     # From a distance it reaches rounding, and its y has b and ζ of the solution; sphere_start is where solve begins.
     spectrum, *_ = system()
     p, y = problem(mode, loss, **options), np.empty(5)
-    _starts.sphere_start(p, spectrum, y)
-    residual, n_iter = _kernels.newton(p, spectrum, 1e-11, 100, 1e300, y)
+    _newton.sphere_start(p, spectrum, y)
+    residual, n_iter = _newton.newton(p, spectrum, 1e-11, 100, 1e300, y)
     assert residual <= 1e-11
     assert 1 < n_iter <= 40
     again, res, _, _ = state(p, spectrum, math.exp(y[LOG_Q]), y[LOG_X], y[R])
@@ -342,14 +342,14 @@ def test_newton_stops_at_the_limits():
     y = np.empty(5)
     # separable: x runs away, and the limit on x/√q turns that into an infinite residual
     p = problem(alpha=(0.1, 0.1), kappa=0.0)
-    _starts.sphere_start(p, spectrum, y)
-    residual, n_iter = _kernels.newton(p, spectrum, 1e-11, 200, 1e7, y)
+    _newton.sphere_start(p, spectrum, y)
+    residual, n_iter = _newton.newton(p, spectrum, 1e-11, 200, 1e7, y)
     assert residual == math.inf
     assert n_iter < 200
     # too few iterations: the residual says so
     p = problem()
-    _starts.sphere_start(p, spectrum, y)
-    residual, n_iter = _kernels.newton(p, spectrum, 1e-13, 2, 1e7, y)
+    _newton.sphere_start(p, spectrum, y)
+    residual, n_iter = _newton.newton(p, spectrum, 1e-13, 2, 1e7, y)
     assert 1e-13 < residual < math.inf
     assert n_iter == 2
 
@@ -358,8 +358,8 @@ def test_newton_stops_at_the_limits():
 
 
 def test_with_mode_keeps_the_data():
-    p, tools = problem(), _ways.tools_of(question(UNSAT), 100)
-    other = _ways.with_mode(p, tools, SAT, (0.1, 0.2), 0.0)
+    p, tools = problem(), _fallback.tools_of(settings(UNSAT), 100)
+    other = _fallback.with_mode(p, tools, SAT, (0.1, 0.2), 0.0)
     assert (other.mode, other.law, other.kappa, other.ridge) == (SAT, INEQUALITY.laws[0], (0.1, 0.2), 0.0)
     assert (other.alpha, other.weight, other.norm, other.fit_bias) == (p.alpha, p.weight, p.norm, p.fit_bias)
     assert other.width == p.width
@@ -371,18 +371,18 @@ def test_with_mode_keeps_the_data():
 )
 def test_major(alpha, weight, fit_bias, side):
     p = problem(alpha=tuple(map(float, alpha)), weight=tuple(map(float, weight)), fit_bias=fit_bias)
-    assert _ways.major(p) == side
+    assert _fallback.major(p) == side
 
 
 def test_from_major_only_shifts_the_bias():
     spectrum, *_ = system()
     p = problem(kappa=1.5)
-    moved = _ways.from_major(p, _ways.tools_of(question(UNSAT), 100))
+    moved = _fallback.from_major(p, _fallback.tools_of(settings(UNSAT), 100))
     y, other = np.empty(5), np.empty(5)
     for q, out in ((p, y), (moved, other)):
-        _starts.sphere_start(p, spectrum, out)
-        assert _kernels.newton(q, spectrum, 1e-12, 100, 1e300, out)[0] <= 1e-12
-    other[B] -= _ways.major(p) * p.kappa[0]
+        _newton.sphere_start(p, spectrum, out)
+        assert _newton.newton(q, spectrum, 1e-12, 100, 1e300, out)[0] <= 1e-12
+    other[B] -= _fallback.major(p) * p.kappa[0]
     np.testing.assert_allclose(other, y, rtol=1e-9)
 
 
@@ -391,13 +391,13 @@ def test_vanishing_weights_are_the_limit_of_a_strong_ridge(weight):
     # As λ̃ → ∞ the weights of a hinge SVM shrink like 1/λ̃ towards a direction, with q, x, r of solve_vanishing.
     spectrum, *_ = system()
     p = problem(RIDGE, HINGE, kappa=1.0, weight=weight)  # α = (1, 3): even, then uneven
-    tools = _ways.tools_of(question(RIDGE, tol=1e-11), 100)
+    tools = _fallback.tools_of(settings(RIDGE, tol=1e-11), 100)
     y, z = np.empty(5), np.empty(5)
-    residual, _, k_hat = _ridge.solve_vanishing(p, tools, spectrum, y)
+    residual, _, k_hat = _fallback.solve_vanishing(p, tools, spectrum, y)
     assert residual <= 1e-11
     assert k_hat > 0.0
-    strong = _ways.with_mode(p, tools, RIDGE, p.kappa, 1e5)
-    assert _ridge.follow_ridge(strong, tools, spectrum, z)[0] <= 1e-10
+    strong = _fallback.with_mode(p, tools, RIDGE, p.kappa, 1e5)
+    assert _fallback.follow_ridge(strong, tools, spectrum, z)[0] <= 1e-10
     scale = k_hat / 1e5
     expected = [y[LOG_Q] + 2 * math.log(scale), y[LOG_X] + math.log(scale), y[R] * scale]
     np.testing.assert_allclose(z[:3], expected, rtol=1e-3)
@@ -408,10 +408,10 @@ def test_walk_solves_point_after_point():
     spectrum, C, delta, L = system()
     points = np.array([[0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 2.0, 1.0, 0.5]])
     points = np.hstack([points, np.ones((3, 2))])  # with widths of 1
-    out = np.empty((3, _walks.N_COLUMNS))
+    out = np.empty((3, _continuation.N_COLUMNS))
     y = np.empty(5)
-    phase, n = _walks.walk(question(UNSAT), spectrum, points[:2], y, -1, out[:2])
-    _walks.walk(question(RIDGE), spectrum, points[2:], np.empty(5), -1, out[2:])
+    phase, n = _continuation.walk(settings(UNSAT), spectrum, points[:2], y, -1, out[:2])
+    _continuation.walk(settings(RIDGE), spectrum, points[2:], np.empty(5), -1, out[2:])
     assert (phase, n) == (UNSAT, 2)
     assert math.exp(y[LOG_Q]) == out[1, 0]
     np.testing.assert_array_equal(out[:, 12:], [[SAT, 1], [UNSAT, 1], [UNSAT, 1]])
@@ -421,16 +421,16 @@ def test_walk_solves_point_after_point():
         assert norm == pytest.approx(1.0, rel=1e-9) or hats[0] == 0.5
 
 
-def test_walk_waits_for_a_rescue():
+def test_walk_waits_for_the_fallback():
     # without one it stops before the first point that needs it, in the state it was in, and goes on from there
     spectrum, *_ = system()
     points = np.array([[1.0, 2.0, 3.0, 1.0, 1.0, 0.0], [0.0, 0.1, 0.2, 1.0, 1.0, 0.0], [1.0, 2.0, 3.0, 1.0, 1.0, 0.0]])
     points = np.hstack([points, np.ones((3, 2))])  # with widths of 1
-    out, expected = np.empty((2, 3, _walks.N_COLUMNS))
+    out, expected = np.empty((2, 3, _continuation.N_COLUMNS))
     y, at_once = np.empty(5), np.empty(5)
-    phase, n = _walks.walk(question(UNSAT)._replace(rescue=0), spectrum, points, y, -1, out)
+    phase, n = _continuation.walk(settings(UNSAT)._replace(fallback=0), spectrum, points, y, -1, out)
     assert (phase, n) == (UNSAT, 1)
     assert math.exp(y[LOG_Q]) == out[0, 0]
-    assert _walks.walk(question(UNSAT), spectrum, points[1:], y, phase, out[1:]) == (UNSAT, 2)
-    _walks.walk(question(UNSAT), spectrum, points, at_once, -1, expected)
+    assert _continuation.walk(settings(UNSAT), spectrum, points[1:], y, phase, out[1:]) == (UNSAT, 2)
+    _continuation.walk(settings(UNSAT), spectrum, points, at_once, -1, expected)
     np.testing.assert_array_equal(out, expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rbal
-from rbal.saddle._mixture_sampled import Samples, samples_of, weight_side
+from rbal.saddle._population import Samples, samples_of, weight_side
 
 SVM, TRIALS = {"model": "svm", "lam": 0.3}, 48
 

@@ -7,7 +7,7 @@ from scipy.linalg import helmert
 from sklearn.linear_model import LogisticRegression
 
 import rbal
-from rbal.saddle import _multinomial, _softmax
+from rbal.saddle import _multinomial
 
 
 def classes(T=3, D=60, distance=2.0, own=False, seed=0):
@@ -38,7 +38,7 @@ def test_proximal_points_are_minima(T, weight):
     rng, H = np.random.default_rng(T), helmert(T)
     F = rng.normal(size=(T - 1, T + 1))
     V, fields = 3.0 * F @ F.T / T, 4.0 * rng.normal(size=(6, T - 1))
-    u, p = _softmax.proximal(fields, fields, V, weight, T - 1, H)
+    u, p = _multinomial.proximal(fields, fields, V, weight, T - 1, H)
     for field, point, chance in zip(fields, u, p, strict=True):
         expected = naive.softmax_proximal(field, V, weight, T - 1, H)
         np.testing.assert_allclose(point, expected, atol=2e-5)
@@ -51,10 +51,10 @@ def test_slope_of_the_force_is_its_derivative():
     fields = rng.normal(size=(5, 2))
 
     def force(at):
-        return -weight * (_softmax.proximal(at, at, V, weight, 1, H)[1] @ H.T - H[:, 1])
+        return -weight * (_multinomial.proximal(at, at, V, weight, 1, H)[1] @ H.T - H[:, 1])
 
-    p = _softmax.proximal(fields, fields, V, weight, 1, H)[1]
-    S = weight * _softmax.curvature(p, H)
+    p = _multinomial.proximal(fields, fields, V, weight, 1, H)[1]
+    S = weight * _multinomial.curvature(p, H)
     slope = S @ np.linalg.inv(np.eye(2) + V @ S)
     for a in range(2):
         step = 1e-5 * np.eye(2)[a]

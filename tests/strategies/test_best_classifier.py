@@ -7,6 +7,7 @@ from sklearn.svm import SVC
 import rbal
 from rbal.metrics import evaluate
 from rbal.strategies import REMEDIES, best_classifier
+from rbal.strategies.internal import bias_is_held
 
 C = np.geomspace(1e-2, 1e2, 5)
 
@@ -112,15 +113,10 @@ def test_a_bias_that_nothing_holds_is_not_chosen():
         assert alone.C == 1e-4  # where there is no other
 
 
-def test_the_guard_is_that_of_the_advice():
-    from rbal.advice import _choice, _widths
-    from rbal.strategies import _held
-
-    assert _choice.bias_is_held is _held.bias_is_held
-    assert _widths.free_share is _held.free_share
+def test_a_bias_is_held_by_enough_samples_or_by_a_smooth_loss():
     share = np.array([0.0, 0.049, 0.051, np.nan])
-    assert _held.bias_is_held(share).tolist() == [False, False, True, False]
-    assert _held.bias_is_held(share, kinked=False).all()
+    assert bias_is_held(share).tolist() == [False, False, True, False]
+    assert bias_is_held(share, kinked=False).all()
 
 
 def test_values_without_the_name_of_a_parameter_are_refused():

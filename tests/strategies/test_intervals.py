@@ -7,7 +7,9 @@ from sklearn.svm import SVC
 import rbal
 from rbal import kernels
 from rbal.metrics import evaluate
-from rbal.strategies import _intervals, interval, own_widths
+from rbal.strategies import interval, own_widths
+from rbal.strategies._intervals import left_out
+from rbal.strategies.internal import interval_ends, theory_error
 
 
 def skewed(rng, n_pos, n_neg, D=8):
@@ -32,7 +34,7 @@ def refitted(K, y, C, weight, i):
 def test_left_out_scores_are_those_of_refits(C):
     X, y = skewed(np.random.default_rng(1), 8, 17)
     K, weight = kernels.bind("rbf", X)(X), np.where(y > 0, 2.0, 0.5)
-    found = _intervals.left_out(K, y.astype(float), C, weight)
+    found = left_out(K, y.astype(float), C, weight)
     np.testing.assert_allclose(found, [refitted(K, y, C, weight, i) for i in range(len(y))], rtol=1e-7, atol=1e-9)
 
 
@@ -43,7 +45,7 @@ def test_the_theory_is_not_far_off_for_gaussian_classes():
     for _ in range(8):
         X = rng.normal(size=(500, 40)) + 0.35 * (y > 0)[:, None]
         K = X @ X.T
-        found.append(_intervals.theory_error(rbal.Moments.from_kernel(K, y), K, y > 0, 0.01, "class weights"))
+        found.append(theory_error(rbal.Moments.from_kernel(K, y), K, y > 0, 0.01, "class weights"))
     # rates of 0.84: 0.12 and 0.08 in a distance of 2, and as much again from the shift of the sample
     assert np.sqrt(np.mean(np.square(found))) < 0.15
 
@@ -57,7 +59,7 @@ def test_the_parts_of_an_interval():
     plain = interval(K, y, 1.0, draws=32, model_error=0.0)
     whole = interval(K, y, 1.0, draws=32)
     assert plain.value == whole.value == pytest.approx(wide.metrics.ba(), abs=1e-9)
-    assert whole.model_error == pytest.approx(_intervals.theory_error(mom, K, y > 0, 1.0, "class weights"))
+    assert whole.model_error == pytest.approx(theory_error(mom, K, y > 0, 1.0, "class weights"))
     assert whole.model_error > 0.0
     wider = interval(K, y, 1.0, draws=32, model_error=0.5)
     assert wider.low < plain.low <= plain.value <= plain.high < wider.high
@@ -70,9 +72,9 @@ def test_the_parts_of_an_interval():
 
 def test_ends_are_moved_and_rates_stay_rates():
     others = np.linspace(0.6, 0.9, 31)
-    assert _intervals.ends(0.8, 0.75, others, 0.8) == pytest.approx((0.68, 0.92))
-    assert _intervals.ends(0.98, 0.75, others, 0.8) == pytest.approx((0.86, 1.0))
-    assert _intervals.ends(-2.0, -1.0, -others, 0.8) == pytest.approx((-2.0, -1.63))  # a cost
+    assert interval_ends(0.8, 0.75, others, 0.8) == pytest.approx((0.68, 0.92))
+    assert interval_ends(0.98, 0.75, others, 0.8) == pytest.approx((0.86, 1.0))
+    assert interval_ends(-2.0, -1.0, -others, 0.8) == pytest.approx((-2.0, -1.63))  # a cost
 
 
 def test_bad_input():

@@ -7,8 +7,9 @@ from sklearn.svm import SVC
 
 import rbal
 from rbal import strategies
-from rbal.metrics._many import GOALS
+from rbal.metrics.internal import GOALS
 from rbal.strategies import REMEDIES, Remedy, design_many, restore
+from rbal.strategies.internal import multiplicity
 
 ALPHAS = np.array([0.2, 1.0, 4.0])
 
@@ -24,7 +25,7 @@ def classes(T=3, D=60, distance=2.0, seed=0):
 @pytest.mark.parametrize("name", REMEDIES)
 def test_two_classes_have_the_usual_design(name, sizes):
     mixing = 0.4
-    c = strategies._records.multiplicity(*sizes, mixing)
+    c = multiplicity(*sizes, mixing)
     usual = REMEDIES[name].design(*sizes, c)
     kept, weights = design_many(name, sizes, mixing=mixing if REMEDIES[name].searched else None)
     np.testing.assert_allclose(kept, usual[:2], rtol=1e-12)

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbal import studies
-from rbal.studies import advice as study
-from rbal.studies import tables
-from rbal.studies.advice import _analysis, _many, _methods, _run, _trials
+from rbal_book import studies
+from rbal_book.studies import advice as study
+from rbal_book.studies import tables
+from rbal_book.studies.advice import _analysis, _many, _methods, _run, _trials
 
 RULES = (Path(study.__file__).parent / "rules.md").read_text(encoding="utf-8")
 

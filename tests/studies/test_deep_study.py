@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="this study needs PyTorch: pip install rbal[deep]")
 
-from rbal import deep  # noqa: E402
-from rbal.datasets import images  # noqa: E402
-from rbal.deep import _networks, _training  # noqa: E402
 from rbal.learners import LinearSVM  # noqa: E402
-from rbal.studies import _deep  # noqa: E402
+from rbal_book import deep  # noqa: E402
+from rbal_book.datasets import images  # noqa: E402
+from rbal_book.deep import _networks, _training  # noqa: E402
+from rbal_book.studies import _deep  # noqa: E402
 
 TINY = {"blocks": (1, 2), "width": 4, "n_classes": 5}
 

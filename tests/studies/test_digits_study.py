@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rbal import studies
-from rbal.studies import _digits
+from rbal_book import studies
+from rbal_book.studies import _digits
 
 
 @pytest.fixture

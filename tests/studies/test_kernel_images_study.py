@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rbal import studies
-from rbal.studies import _kernel_images as study
+from rbal_book import studies
+from rbal_book.studies import _kernel_images as study
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbal import studies
-from rbal.studies import _kernels
-from rbal.studies.tables import listed
+from rbal_book import studies
+from rbal_book.studies import _kernels
+from rbal_book.studies.tables import listed
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import rbal
-from rbal import studies
-from rbal.studies import _pairs, _parts
+from rbal_book import studies
+from rbal_book.studies import _pairs, _parts
 
 
 def test_photographs_in_every_cell():

@@ -8,9 +8,10 @@ from numpydoc.docscrape import FunctionDoc
 from scipy import stats
 
 import rbal
-from rbal import experiments, studies
-from rbal.datasets.images import load_mnist
-from rbal.studies import _sampling
+from rbal import experiments
+from rbal_book import studies
+from rbal_book.datasets.images import load_mnist
+from rbal_book.studies import _sampling
 
 
 @pytest.fixture(scope="module")

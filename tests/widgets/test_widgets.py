@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
 import rbal
+import rbal_book.widgets  # noqa: F401 - adds the data of the book
 from rbal import strategies, widgets
 from rbal.advice import advise_file
 from rbal.datasets import synthetic

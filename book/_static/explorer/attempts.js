@@ -1,5 +1,5 @@
 /**
- * Where to start, which phase to solve, what to do when Newton fails. The twin of rbal/saddle/_starts.py, _sphere.py and _ridge.py for
+ * Where to start, which phase to solve, what to do when Newton fails. The twin of rbal/saddle/_newton.py and _fallback.py for
  * the hinge loss.
  * @module
  */

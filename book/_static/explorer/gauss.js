@@ -1,6 +1,6 @@
 /**
  * Scalar Gaussian functions, accurate in the tails, where the saddle point of a strongly imbalanced problem lives.
- * The twin of rbal/_gauss.py.
+ * The twin of rbal/_support/gauss.py.
  * @module
  */
 

@@ -1,6 +1,6 @@
 /**
- * The saddle-point equations and Newton's method on them. The twin of rbal/_kernels.py; rbal/saddle.py explains the
- * method. Notation as in the paper.
+ * The saddle-point equations and Newton's method on them. The twin of rbal/saddle/_equations.py and _newton.py;
+ * rbal/saddle/__init__.py explains the method. Notation as in the paper.
  * @module
  */
 import { GL_NODES, GL_WEIGHTS, logSf } from "./gauss.js";

@@ -1,6 +1,6 @@
 /**
  * The hinge loss as the saddle point sees it: three Gaussian expectations and their derivatives. The twin of
- * rbal/losses.py for what the explorers need.
+ * rbal/losses/_hinge.py for what the explorers need.
  *
  * For a class with label y, u0 ~ N(μ, q) moves to u = prox_{xℓ}(u0), and f = (u - u0)/x is the force. Each function
  * below writes (E[f], E[f²], E[-f']), then their derivatives in μ, in q and in x.

@@ -1,6 +1,6 @@
 /**
  * Order parameters of the trained classifier, for one point or many, and where its phases meet. The twin of
- * rbal/saddle.py and rbal/phases.py for the hinge loss.
+ * rbal/saddle/_solve.py and rbal/phases.py for the hinge loss.
  * @module
  */
 import { COLLAPSED, major, solveEdge, solvePhase, solveVanishing, withMode } from "./attempts.js";

@@ -59,7 +59,7 @@ export function momentsOf(moments, { data, stretch }) {
   return kept.get(key);
 }
 
-/** Margins that the book draws, each with its colour in every figure, as rbal.plotting.margin_color has it. */
+/** Margins that the book draws, each with its colour in every figure, as rbal_book.plotting.margin_color has it. */
 const MARGIN_COLORS = [
   [0.3, "orange"],
   [0.5, "sky"],
