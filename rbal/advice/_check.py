@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.utils.class_weight import compute_class_weight
 from tqdm.auto import tqdm
 
 from .._support import parallel
@@ -29,6 +30,7 @@ FEWEST_OF_CLASS = 20  # the same with more than two classes
 RESAMPLES = 200  # resamplings of the rows, for standard errors
 CLOSE = 1e-6  # gap between primal and dual objective, in units of the objective, of a fit that has converged
 PATIENCE = 10_000_000  # products of two rows that libsvm may take, some hundredths of a second
+STEPS_PER_ROW = 0.25  # steps of libsvm for each row below which it is not tried: every support vector needs one
 MOST_GRAM = 1_000  # rows of an SVM with a kernel that interior points take; with more, libsvm takes its time
 # Standard errors that the mean over all predictions may be off by: one test of 95 %, so two are enough.
 MEAN_GAP_ERRORS = 2.0
@@ -140,8 +142,11 @@ def converged_scores(classifier, X, labels, new):
     classifier that does not converge has no scores: those of weights on their way mean nothing.
     """
     is_svm, n = isinstance(classifier, SVC), len(labels)
+    steps = PATIENCE // n
+    if is_svm and classifier.kernel == "linear" and steps < STEPS_PER_ROW * n:
+        return _exact_scores(classifier, X, labels, new)
     if is_svm and (classifier.kernel == "linear" or n <= MOST_GRAM):
-        classifier.set_params(max_iter=max(PATIENCE // n, 1))
+        classifier.set_params(max_iter=max(steps, 1))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
@@ -154,7 +159,8 @@ def _exact_scores(svm, X, labels, new):
     """Return the scores of new rows by an SVM that is trained with interior points; NaN if that fails too."""
     from ..learners.internal import fit_svm
 
-    y, costs = np.where(labels == 1, 1.0, -1.0), svm.C * svm.class_weight_[labels]
+    weights = compute_class_weight(svm.class_weight, classes=np.array([0, 1]), y=labels)
+    y, costs = np.where(labels == 1, 1.0, -1.0), svm.C * weights[labels]
     rows, across = X, new
     if svm.kernel != "linear":  # features of the rows, from their Gram matrix
         values, basis = np.linalg.eigh(rbf_kernel(X, gamma=svm.gamma))

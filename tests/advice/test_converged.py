@@ -25,6 +25,15 @@ def test_an_svm_that_libsvm_gives_up_has_the_scores_of_the_minimum(monkeypatch, 
     assert scores == pytest.approx(known, abs=2e-3)
 
 
+def test_libsvm_is_not_tried_where_it_cannot_finish(monkeypatch):
+    """With many rows it would be stopped long before each support vector had a step."""
+    X, y = table(n=7_000, D=3)
+    options = {"kernel": "linear", "C": 0.1, "class_weight": "balanced"}
+    known = SVC(**options, tol=1e-5).fit(X, y).decision_function(X[::50])
+    monkeypatch.setattr(SVC, "fit", None)
+    assert _check.converged_scores(SVC(**options), X, y, X[::50]) == pytest.approx(known, abs=2e-3)
+
+
 def test_another_classifier_that_does_not_converge_has_no_scores():
     X, y = table()
     machine = LogisticRegression(C=1e6, max_iter=1)
