@@ -298,7 +298,7 @@ def _changed(given):
 def _same(value, default):
     try:
         return bool(np.array_equal(value, default))
-    except TypeError:  # pandas' NA is neither equal nor not
+    except (TypeError, AttributeError):  # pandas' NA is neither equal nor not; numpy 2.0 compares no number with a word
         return False
 
 
